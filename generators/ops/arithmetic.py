@@ -1,0 +1,151 @@
+"""Elementwise arithmetic of two values, or of a value and a number on either side.
+
+Operands broadcast; an operand may appear twice (``x + x``). With a number, the node has one
+operand, the attribute ``scalar`` and the ``side`` on which the number stands; without one,
+``scalar`` and ``side`` are null. ``where`` carries its comparison along: the condition is
+``a > threshold``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
+
+from generators.rules import Shape, broadcast, floats, is_float, number, one
+from generators.sizes import BATCH, PLAIN, one_in, room, within
+from harness.case import Attributes, TensorType
+from harness.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
+
+SCALARS = st.sampled_from([1.0, 0.5, 2.0, -1.0, 0.1, 3, -0.25, 10.0])
+SIDES = ("left", "right")
+
+
+def draw_partner(draw: Draw, shape: Shape) -> Shape:
+    """A shape that broadcasts with ``shape``, in either direction."""
+    form = draw(st.sampled_from(["same", "same", "ones", "short", "single", "longer"]))
+    if form == "ones":
+        # each dimension as it is, or 1; a size that is 1 already may grow
+        left = room(shape)
+        sizes = []
+        for size in shape:
+            grown = draw(st.sampled_from(within(PLAIN, left))) if size == 1 else draw(st.sampled_from([1, size]))
+            left //= grown if size == 1 else 1
+            sizes.append(grown)
+        return tuple(sizes)
+    if form == "short" and len(shape) > 1:
+        return shape[draw(st.integers(1, len(shape) - 1)):]
+    if form == "single":
+        return (1,)
+    if form == "longer" and len(shape) < 5:
+        return (draw(st.sampled_from(within((*BATCH, 2), room(shape)))), *shape)
+    return shape
+
+
+def _draw_two(draw: Draw, pool: Pool, name: str) -> tuple[str, str]:
+    """The value and a partner, in either order; sometimes the value twice."""
+    if one_in(draw, 10):
+        return name, name
+    other = pool.operand(TensorType(draw_partner(draw, pool.type_of(name).shape)))
+    return (other, name) if one_in(draw, 3) else (name, other)
+
+
+def _infer_pair(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    return one(broadcast(*floats(types, 2)))
+
+
+def _infer_mixed(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    """Two values, or one value and a number."""
+    if "alpha" in attributes:
+        number(attributes, "alpha")
+    if attributes["scalar"] is None:
+        require(attributes["side"] is None, "side is for a scalar")
+        return _infer_pair(types, attributes)
+    number(attributes, "scalar")
+    if attributes["side"] not in SIDES:
+        raise ShapeError(f"side is {attributes['side']!r}, not left or right")
+    require(attributes.get("alpha", 1) == 1, "alpha is for two values")
+    return one(*floats(types, 1))
+
+
+def _draw_mixed(draw: Draw, pool: Pool, name: str) -> Choice:
+    if one_in(draw, 3):
+        return Choice((name,), {"scalar": draw(SCALARS), "side": draw(st.sampled_from(SIDES))})
+    return Choice(_draw_two(draw, pool, name), {"scalar": None, "side": None})
+
+
+def _draw_sum(draw: Draw, pool: Pool, name: str) -> Choice:
+    choice = _draw_mixed(draw, pool, name)
+    two = choice.attributes["scalar"] is None
+    alpha = draw(st.sampled_from([2, 0.5, -1])) if two and one_in(draw, 12) else 1
+    return Choice(choice.inputs, {**choice.attributes, "alpha": alpha})
+
+
+def _call_mixed(function: str, sign: str) -> Callable[[Sequence[str], Attributes, Types], str]:
+    def call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
+        if attributes.get("alpha", 1) != 1:
+            return f"torch.{function}({operands[0]}, {operands[1]}, alpha={attributes['alpha']!r})"
+        if attributes["scalar"] is None:
+            return f"{operands[0]} {sign} {operands[1]}"
+        # parentheses: a negative number binds tighter than some operators
+        text = f"({attributes['scalar']!r})" if attributes["scalar"] < 0 else repr(attributes["scalar"])
+        return f"{text} {sign} {operands[0]}" if attributes["side"] == "left" else f"{operands[0]} {sign} {text}"
+
+    return call
+
+
+def _draw_pair(draw: Draw, pool: Pool, name: str) -> Choice:
+    return Choice(_draw_two(draw, pool, name))
+
+
+def _call_pair(function: str) -> Callable[[Sequence[str], Attributes, Types], str]:
+    return lambda operands, attributes, types: f"torch.{function}({operands[0]}, {operands[1]})"
+
+
+def _infer_div(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    require(number(attributes, "scalar") != 0, "divides by zero, so that no result is finite")
+    return one(*floats(types, 1))
+
+
+def _draw_div(draw: Draw, pool: Pool, name: str) -> Choice:
+    return Choice((name,), {"scalar": draw(st.sampled_from([2.0, 0.5, 8, -4.0, 3.0, 6.0]))})
+
+
+def _call_div(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
+    return f"{operands[0]} / {attributes['scalar']!r}"
+
+
+def _infer_where(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    number(attributes, "threshold")
+    return _infer_pair(types, attributes)
+
+
+def _draw_where(draw: Draw, pool: Pool, name: str) -> Choice:
+    return Choice(_draw_two(draw, pool, name), {"threshold": draw(st.sampled_from([0.0, 0.5, -0.1, 1.0]))})
+
+
+def _call_where(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
+    return f"torch.where({operands[0]} > {attributes['threshold']!r}, {operands[0]}, {operands[1]})"
+
+
+_MIXED = {"scalar": "a number, or null with two operands", "side": "where the number stands: left, right or null"}
+_SUM = {**_MIXED, "alpha": "factor of the second operand (1 with a scalar)"}
+_TAGS = frozenset({"elementwise", "arithmetic"})
+
+OPERATORS = (
+    Operator("add", "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", is_float, _draw_sum,
+             _infer_mixed, call=_call_mixed("add", "+"), attributes=_SUM, tags=_TAGS | {"join"}),
+    Operator("sub", "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", is_float, _draw_sum,
+             _infer_mixed, call=_call_mixed("sub", "-"), attributes=_SUM, tags=_TAGS | {"join"}),
+    Operator("mul", "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", is_float, _draw_mixed, _infer_mixed,
+             call=_call_mixed("mul", "*"), attributes=_MIXED, tags=_TAGS | {"join"}),
+    Operator("div", "aten::div.Tensor(Tensor self, Tensor other) -> Tensor", is_float, _draw_div, _infer_div,
+             call=_call_div, attributes={"scalar": "the divisor"}, tags=_TAGS | {"rare"}),
+    Operator("minimum", "aten::minimum(Tensor self, Tensor other) -> Tensor", is_float, _draw_pair, _infer_pair,
+             call=_call_pair("minimum"), tags=_TAGS | {"join", "shared"}),
+    Operator("maximum", "aten::maximum(Tensor self, Tensor other) -> Tensor", is_float, _draw_pair, _infer_pair,
+             call=_call_pair("maximum"), tags=_TAGS | {"join", "shared"}),
+    Operator("where", "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", is_float, _draw_where,
+             _infer_where, call=_call_where, attributes={"threshold": "the condition is: first operand above it"},
+             tags=_TAGS | {"join", "shared"}),
+)

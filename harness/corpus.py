@@ -1,0 +1,172 @@
+"""The corpus: a folder a bug, with its expected status on every release line, and its replay.
+
+``status.toml`` beside ``case.json``::
+
+    title = "aten.cat of constants folds with raw codes"
+    upstream = ["https://github.com/pytorch/executorch/issues/18971"]
+    expires = 2027-06-30            # look at the entry again by then
+    operators = ["ramp", "cat"]     # what a fuzz finding must contain, in order, to be this bug
+
+    [lines.seed]
+    status = "reproduces"           # or "fixed"
+    bucket = "v1/numeric/…"         # the coarse bucket on this line
+    message = "(-127, 127)"         # optional: a part of the finding's message
+
+Everything that is known is written there and nowhere else. An unexpected pass, an unexpected
+failure, a failure in another bucket and an expired entry all count.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from harness.compat.releases import LINES, release_line
+from harness.errors import BadInput
+from harness.protocol import CaseResult
+from harness.triage import Finding, contains_in_order
+
+Outcome = Literal[
+    "reproduces", "fixed", "unexpected pass", "unexpected failure", "other failure", "cannot run", "no expectation"
+]
+
+
+class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What an entry does on one release line."""
+
+    status: Literal["reproduces", "fixed"]
+    bucket: str = ""
+    message: str = ""
+
+
+class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Contents of ``status.toml``."""
+
+    title: str
+    upstream: tuple[str, ...] = ()
+    expires: datetime.date
+    operators: tuple[str, ...] = ()
+    note: str = ""
+    lines: dict[str, Expectation] = {}
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One bug of the corpus."""
+
+    folder: Path
+    status: Status
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def expected(self) -> Expectation | None:
+        """The expectation on the installed release line, if it is a known line."""
+        line = release_line()
+        return self.status.lines.get(line) if line else None
+
+    def knows(self, finding: Finding) -> bool:
+        """Is this finding the entry's bug on the installed release?"""
+        expected = self.expected
+        if expected is None or expected.status != "reproduces" or finding.bucket != expected.bucket:
+            return False
+        return expected.message in finding.message and contains_in_order(finding.chain, self.status.operators)
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one entry."""
+
+    entry: str
+    title: str
+    outcome: Outcome
+    expected: str
+    what: str
+    counts: bool
+    case: str
+    findings: tuple[Finding, ...] = ()
+    upstream: tuple[str, ...] = ()
+
+
+def read_entry(folder: Path) -> Entry:
+    """Read one entry.
+
+    :raises BadInput: naming the file and the field.
+    """
+    file = folder / "status.toml"
+    try:
+        tree = tomllib.loads(file.read_text())
+        status = msgspec.convert(tree, Status)
+    except OSError as error:
+        raise BadInput(str(file), f"cannot be read ({error.strerror})", "give the entry a status.toml") from None
+    except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
+        raise BadInput(str(file), str(error), "see harness/corpus.py for the form") from None
+    for line in status.lines:
+        if line not in LINES:
+            raise BadInput(f"{file}: lines.{line}", "is no release line", f"use one of {', '.join(LINES)}")
+    return Entry(folder, status)
+
+
+def entries(paths: Iterable[Path]) -> list[Entry]:
+    """Every entry at or below the given paths, by name."""
+    found: dict[Path, Entry] = {}
+    for path in paths:
+        if not path.exists():
+            raise BadInput(str(path), "does not exist", "give corpus folders or entries")
+        below = [path] if (path / "status.toml").exists() else sorted(file.parent for file in path.rglob("status.toml"))
+        if not below:
+            raise BadInput(str(path), "holds no corpus entry", "an entry is a folder with case.json and status.toml")
+        for folder in below:
+            found[folder.resolve()] = read_entry(folder)
+    return list(found.values())
+
+
+def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
+    """The entry whose bug a finding is, or None."""
+    return next((entry for entry in corpus if entry.knows(finding)), None)
+
+
+def judged(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:
+    """Compare an entry's result with what is expected on the installed line."""
+    expected, findings = entry.expected, result.findings
+    outcome: Outcome
+    trouble = result.problem or result.invalid
+    if trouble is not None:
+        outcome, what, counts = "cannot run", trouble, True
+    elif expected is None:
+        outcome, counts = "no expectation", bool(findings)
+        what = "; ".join(item.message for item in findings) or "nothing found"
+    elif not findings:
+        outcome = "fixed" if expected.status == "fixed" else "unexpected pass"
+        what, counts = "nothing found", outcome == "unexpected pass"
+    else:
+        hits = [item for item in findings if item.bucket == expected.bucket and expected.message in item.message]
+        if expected.status == "fixed":
+            outcome = "unexpected failure"
+        else:
+            outcome = "reproduces" if hits else "other failure"
+        what, counts = (hits or list(findings))[0].message, outcome != "reproduces"
+    if today > entry.status.expires:
+        what, counts = f"{what}; expired on {entry.status.expires}: look at the entry again and renew it", True
+    return Replayed(
+        entry=entry.name,
+        title=entry.status.title,
+        outcome=outcome,
+        what=what,
+        counts=counts,
+        expected=expected.status if expected else "-",
+        case=result.case,
+        findings=findings,
+        upstream=entry.status.upstream,
+    )
+
+
+def default_corpus() -> Path | None:
+    """The checkout's own corpus, if armdiff runs from a checkout."""
+    folder = Path(__file__).resolve().parent.parent / "corpus"
+    return folder if folder.is_dir() else None

@@ -1,0 +1,84 @@
+"""Run an edge program in eager with its delegates handed to a function of ours.
+
+Upstream's own dispatcher drops surplus outputs and needs every delegate to be of one backend;
+this one interprets the edge graph node by node and checks counts. Tensors keep the logical shape
+that the graph gives them; memory order matters only at a delegate's border.
+
+Imports torch; runs in worker processes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.distributions import Array
+
+Delegate = Callable[[str, Any, list[torch.Tensor]], list[torch.Tensor]]
+
+
+class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
+    """fx's interpreter, with ``executorch_call_delegate`` replaced."""
+
+    def __init__(self, module: torch.fx.GraphModule, delegate: Delegate) -> None:
+        super().__init__(module)
+        self._delegate = delegate
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        if n.op == "call_function" and "executorch_call_delegate" in str(n.target):
+            name = n.args[0].target
+            operands = [self.env[argument] for argument in n.args[1:]]
+            return self._delegate(str(name), getattr(self.module, str(name)), operands)
+        return super().run_node(n)
+
+
+def run_edge_program(program: Any, arrays: tuple[Array, ...], delegate: Delegate) -> list[Any]:
+    """Execute an ``EdgeProgram`` (``harness.lowering``) and return the user's outputs.
+
+    :param delegate: ``delegate(name, lowered_module, tensors)`` returns the delegate's outputs.
+    """
+    from torch.export.graph_signature import InputKind, OutputKind
+
+    user = iter(torch.from_numpy(array.copy()) for array in arrays)
+    arguments = []
+    for spec in program.signature.input_specs:
+        arguments.append(next(user) if spec.kind == InputKind.USER_INPUT else program.tensors[spec.target])
+    results = _Interpreter(program.graph_module, delegate).run(*arguments, enable_io_processing=False)
+    outputs = list(results) if isinstance(results, (tuple, list)) else [results]
+    return [
+        output
+        for output, spec in zip(outputs, program.signature.output_specs, strict=True)
+        if spec.kind == OutputKind.USER_OUTPUT
+    ]
+
+
+def placeholder_values(program: Any) -> list[torch.Tensor]:
+    """Fake tensors of a delegate's user inputs, in call order."""
+    names = set(program.graph_signature.user_inputs)
+    return [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+
+
+def result_values(program: Any) -> list[torch.Tensor]:
+    """Fake tensors that the delegate's graph promises as outputs."""
+    return [node.meta["val"] for node in program.graph.output_node().args[0]]
+
+
+def to_memory_order(tensor: torch.Tensor, like: torch.Tensor) -> Array:
+    """The array that a TOSA graph takes for ``tensor``: dimensions in the memory order of ``like``."""
+    return np.ascontiguousarray(tensor.detach().permute(like.dim_order()).contiguous().numpy())
+
+
+def from_memory_order(array: Array, like: torch.Tensor) -> torch.Tensor:
+    """Undo ``to_memory_order`` for an output.
+
+    :raises ValueError: the TOSA output has another number of elements than promised.
+    """
+    order = like.dim_order()
+    stored = [int(like.shape[axis]) for axis in order]
+    if array.size != int(np.prod(stored, dtype=np.int64)):
+        raise ValueError(f"the TOSA graph returned shape {list(array.shape)}, the delegate promises {list(like.shape)}")
+    inverse = [order.index(axis) for axis in range(len(order))]
+    return torch.from_numpy(array.reshape(stored).copy()).permute(inverse).contiguous()

@@ -1,0 +1,33 @@
+"""Small shared facts for oracles: which leg is the reference, and how to name a place.
+
+``reference_leg`` is the leg that a compiled program must agree with: quantized eager where the
+target quantizes, float eager elsewhere. ``compiled_legs`` are the legs that executed the
+compiled program.
+"""
+
+from __future__ import annotations
+
+from harness.distributions import Array
+from harness.observation import LegResult, Observation
+from harness.target import parse_target
+
+EAGER, QUANTIZED, TOSA = "eager", "quantized-eager", "tosa-reference"
+
+
+def reference_leg(observation: Observation) -> str:
+    """Name of the leg that the compiled program must agree with."""
+    return QUANTIZED if parse_target(observation.case.target).quantized else EAGER
+
+
+def compiled_legs(observation: Observation) -> dict[str, LegResult]:
+    """Legs that executed the compiled program and returned something."""
+    return {name: leg for name, leg in observation.legs.items() if name not in (EAGER, QUANTIZED) and leg.ran}
+
+
+def place(array: Array, flat_index: int) -> list[int]:
+    """Multi-dimensional index of a flat one."""
+    index: list[int] = []
+    for size in reversed(array.shape):
+        flat_index, rest = divmod(flat_index, size)
+        index.insert(0, int(rest))
+    return index

@@ -1,0 +1,218 @@
+"""The one compile of a case for its target: float export, PT2E quantization, edge, delegates, .pte.
+
+Everything that later legs and oracles need is kept: the float graph, the quantized graph, the
+edge program before memory planning, each delegate's TOSA flatbuffer and payload. Live objects
+are in ``Lowered``; what leaves the worker is its ``record``.
+
+Stages, in order: ``build``, ``export``, ``prepare``, ``calibrate``, ``convert``,
+``export-quantized``, ``lower`` (edge, partitioning, Arm passes, TOSA) with ``vela`` inside, and
+``emit`` (to_executorch). The stage that runs is announced before it starts, so that even a
+native death has one.
+
+Imports torch and executorch; runs in worker processes only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from executorch.exir import to_edge_transform_and_lower
+
+from harness.building import module_of
+from harness.case import Case
+from harness.compat.capture import Captured, captured_payloads
+from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
+from harness.distributions import Array
+from harness.observation import DelegateRecord, Domain, LoweringRecord, OutputType
+from harness.recipe import parse_recipe
+from harness.sampling import calibration_samples
+from harness.target import parse_target
+
+Configure = Callable[[Any], Any]
+
+
+class StageClock:
+    """Names the running stage, adds up seconds, and tells whoever listens."""
+
+    def __init__(self, announce: Callable[[str], None] = lambda stage: None) -> None:
+        self.current = "build"
+        self.seconds: dict[str, float] = {}
+        self._announce = announce
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self.enter(name)
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def enter(self, name: str) -> None:
+        self.current = name
+        self._announce(name)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """Live results of one lowering, inside the worker.
+
+    :param reference: the graph that the compiled program must agree with: the quantized one, or
+        the float one where the target has no quantization.
+    :param edge_program: exported program with its delegates, before memory planning.
+    :param tosa: TOSA flatbuffer of each delegate, by its module name in the edge program.
+    """
+
+    model: torch.nn.Module
+    reference: torch.fx.GraphModule
+    edge_program: Any
+    tosa: Mapping[str, bytes]
+    program: bytes
+    record: LoweringRecord
+
+
+def tensors_of(arrays: tuple[Array, ...]) -> tuple[torch.Tensor, ...]:
+    """Module inputs as torch tensors (copies: a model may write in place)."""
+    return tuple(torch.from_numpy(array.copy()) for array in arrays)
+
+
+def lower(
+    case: Case,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    configure: Configure | None = None,
+    model: torch.nn.Module | None = None,
+) -> Lowered:
+    """Compile a case with the installed packages.
+
+    :param configure: receives the quantizer before use (a checked file's own function).
+    :param model: the module to use instead of the one built from the case.
+    :raises Exception: whatever upstream raises; ``clock.current`` names the stage.
+    """
+    target, recipe = parse_target(case.target), parse_recipe(case.recipe)
+    with clock.stage("build"):
+        model = module_of(case, tensors) if model is None else model
+        samples = [tensors_of(sample) for sample in calibration_samples(case, tensors)]
+        stack = stack_for(target, recipe)
+        if configure is not None and stack.quantizer is not None:
+            configure(stack.quantizer)
+    with clock.stage("export"):
+        exported = torch.export.export(model, samples[0])
+        reference: torch.fx.GraphModule = exported.module(check_guards=False)
+    if stack.quantizer is not None:
+        with clock.stage("prepare"):
+            prepared = prepare_pt2e(reference, stack.quantizer)
+        with clock.stage("calibrate"):
+            for sample in samples:
+                prepared(*sample)
+        with clock.stage("convert"):
+            reference = convert_pt2e(prepared)
+        with clock.stage("export-quantized"):
+            exported = torch.export.export(reference, samples[0])
+    with clock.stage("lower"), captured_payloads(clock.enter) as captured:
+        edge = to_edge_transform_and_lower(exported, partitioner=[stack.partitioner], compile_config=edge_config())
+        program = _snapshot(edge.exported_program())
+    clock.seconds["vela"] = captured.vela_seconds
+    clock.seconds["lower"] -= captured.vela_seconds
+    delegates = tuple(_delegates(program, captured))
+    with clock.stage("emit"):
+        emitted = edge.to_executorch().buffer
+    record = LoweringRecord(
+        outputs=tuple(_output_types(exported.graph_module, reference)),
+        delegates=delegates,
+        fallback=tuple(_fallback(program)),
+        program_bytes=len(emitted),
+        seconds=dict(clock.seconds),
+    )
+    tosa = {delegate.name: delegate.tosa for delegate in delegates if delegate.tosa is not None}
+    return Lowered(model, reference, program, tosa, emitted, record)
+
+
+@dataclass(frozen=True)
+class EdgeProgram:
+    """Edge graph with its signature and lifted tensors, untouched by later stages."""
+
+    graph_module: torch.fx.GraphModule
+    signature: Any
+    tensors: Mapping[str, Any]
+
+
+def _snapshot(program: Any) -> EdgeProgram:
+    """Copy what memory planning would rewrite in place (the graph; tensors are shared)."""
+    graph = torch.fx.Graph()
+    output = graph.graph_copy(program.graph_module.graph, {}, return_output_node=True)
+    assert output is not None
+    graph.output(output[0])
+    module = torch.fx.GraphModule(program.graph_module, graph)
+    return EdgeProgram(module, program.graph_signature, {**program.constants, **program.state_dict})
+
+
+def _delegates(program: EdgeProgram, captured: Captured) -> Iterator[DelegateRecord]:
+    for node in program.graph_module.graph.nodes:
+        if node.op != "call_function" or "executorch_call_delegate" not in str(node.target):
+            continue
+        name = node.args[0].target
+        module = getattr(program.graph_module, name)
+        payload = bytes(module.processed_bytes)
+        tosa = payload if module.backend_id == "TOSABackend" else captured.tosa_of_payload.get(payload)
+        inside = tuple(
+            operator_name(item.target) for item in module.original_module.graph.nodes if item.op == "call_function"
+        )
+        yield DelegateRecord(name, module.backend_id, tosa, payload, inside)
+
+
+def operator_name(target: Any) -> str:
+    """``aten.conv2d.default`` for an overload of either dialect, else the function's name."""
+    schema = getattr(target, "_schema", None) or getattr(getattr(target, "_op", None), "_schema", None)
+    if schema is None:
+        return str(getattr(target, "__name__", target))
+    return f"{schema.name.replace('::', '.')}.{schema.overload_name or 'default'}"
+
+
+def _fallback(program: EdgeProgram) -> Iterator[str]:
+    for node in program.graph_module.graph.nodes:
+        if node.op != "call_function":
+            continue
+        name = operator_name(node.target)
+        if name.startswith("quantized_decomposed.") or name in ("getitem", "executorch_call_delegate"):
+            continue
+        yield name
+
+
+def _output_types(exported: torch.fx.GraphModule, reference: torch.fx.GraphModule) -> Iterator[OutputType]:
+    """Shape and dtype from the exported graph (which has values), domain from the quantized one."""
+    for typed, node in zip(_results(exported), _results(reference), strict=True):
+        value = typed.meta.get("val") if isinstance(typed, torch.fx.Node) else None
+        if isinstance(value, torch.Tensor) and isinstance(node, torch.fx.Node):
+            yield OutputType(tuple(value.shape), str(value.dtype).removeprefix("torch."), _domain(node))
+        else:
+            yield OutputType((), type(typed).__name__)
+
+
+def _results(module: torch.fx.GraphModule) -> list[Any]:
+    results = module.graph.output_node().args[0]
+    return list(results) if isinstance(results, (tuple, list)) else [results]
+
+
+def _domain(node: torch.fx.Node) -> Domain | None:
+    """Domain of a dequantized value, looked up through operators that only move elements."""
+    while node.op == "call_function":
+        name = operator_name(node.target)
+        if name.startswith("quantized_decomposed.dequantize_per_tensor"):
+            scale, zero_point, qmin, qmax = node.args[1:5]
+            if isinstance(scale, float) and all(isinstance(code, int) for code in (zero_point, qmin, qmax)):
+                return Domain(scale, zero_point, qmin, qmax)
+            return None
+        source = node.args[0] if node.args else None
+        if not isinstance(source, torch.fx.Node) or name.split(".")[1] not in _MOVERS:
+            return None
+        node = source
+    return None
+
+
+_MOVERS = ("view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "slice", "flatten", "select", "clone")

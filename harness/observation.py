@@ -1,0 +1,170 @@
+"""What one case left behind, as data: the only thing that oracles see.
+
+An ``Observation`` is a case plus its lowering's record, what each leg returned, and what probes
+measured; or the failure that ended it early. Oracles are pure functions of it and never run a
+model, so each can be tested on hand-made observations.
+
+Words: a *failure* is an exception or a native death with its stage; an output's *domain* is the
+quantization (scale, zero point) in which the program returns it, which gives the unit *step*;
+an *envelope* is the range of values that a correct implementation may return for each element
+(``harness.rounding``).
+
+Invariants: arrays are numpy; lists run over evaluation inputs first, outputs second, and are
+never zipped without a check of their length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from harness.case import Case
+from harness.distributions import Array
+from harness.sampling import EvaluationInput
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception (or a native death) and where it happened.
+
+    :param stage: what was going on: ``export``, ``prepare``, …, ``leg:tosa-reference``.
+    :param type: exception class, or the signal's name ("SIGSEGV").
+    :param message: the exception's text, whole.
+    :param pass_name: the Arm pass that was running, if one was.
+    :param frame: last frame inside an upstream package: ``module:function``.
+    :param detail: traceback or the last lines of native output.
+    """
+
+    stage: str
+    type: str
+    message: str
+    pass_name: str | None = None
+    frame: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The quantization of one program output: value = (code - zero_point) * scale."""
+
+    scale: float
+    zero_point: int
+    qmin: int
+    qmax: int
+
+
+@dataclass(frozen=True)
+class OutputType:
+    """Shape and dtype of one program output, and its domain where it is a dequantized value."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    domain: Domain | None = None
+
+
+@dataclass(frozen=True)
+class DelegateRecord:
+    """One delegate of the lowered program.
+
+    :param tosa: the TOSA flatbuffer, which for Ethos-U is the one that Vela compiled.
+    :param payload: what the delegate holds: the flatbuffer itself, or Vela's blocks.
+    :param operators: ATen or edge operators that it replaced, in graph order.
+    """
+
+    name: str
+    backend: str
+    tosa: bytes | None
+    payload: bytes
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LoweringRecord:
+    """What the one compile of a case left behind (data only; live objects stay in the worker).
+
+    :param outputs: the types that the *quantized* (or float) graph promises.
+    :param fallback: operators that stayed on the CPU, quantize/dequantize aside.
+    :param seconds: stage -> seconds.
+    :param compiler_log: what native compilers printed.
+    """
+
+    outputs: tuple[OutputType, ...] = ()
+    delegates: tuple[DelegateRecord, ...] = ()
+    fallback: tuple[str, ...] = ()
+    program_bytes: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    compiler_log: str = ""
+
+
+@dataclass(frozen=True)
+class LegResult:
+    """What one leg returned: per evaluation input a list of output arrays; or why it did not run."""
+
+    outputs: tuple[tuple[Array, ...], ...] = ()
+    skipped: str | None = None
+    failure: Failure | None = None
+
+    @property
+    def ran(self) -> bool:
+        return self.skipped is None and self.failure is None
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """For one output on one evaluation input: lowest and highest correct value of each element.
+
+    ``unjudged`` names operators without a rule; where they matter the ends are infinite.
+    """
+
+    low: Array
+    high: Array
+    unjudged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A case and everything that was observed of it.
+
+    :param rounding: the ``rounding`` probe: per evaluation input, per output, what a correct
+        implementation of the reference leg's graph may return.
+    :param quantization: the ``quantization`` probe: the same for what the recipe's quantization
+        may do to float eager (calibration inputs only; None elsewhere).
+    """
+
+    case: Case
+    inputs: tuple[EvaluationInput, ...] = ()
+    lowering: LoweringRecord = field(default_factory=LoweringRecord)
+    legs: Mapping[str, LegResult] = field(default_factory=dict)
+    rounding: tuple[tuple[Envelope, ...], ...] | None = None
+    quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One disagreement, as an oracle states it.
+
+    :param kind: a short stable word for what is wrong ("outside rounding"); part of the bucket.
+    :param message: one line for people: what was seen, what was expected, where, in which unit.
+    :param legs: the two legs that disagree, if it is about legs.
+    :param measured: numbers behind the message, JSON scalars.
+    :param signature: message with names and numbers removed where the kind alone would merge
+        different causes (exceptions); part of the bucket.
+    """
+
+    oracle: str
+    kind: str
+    message: str
+    stage: str = "run"
+    pass_name: str | None = None
+    legs: tuple[str, str] | None = None
+    measured: Mapping[str, float | int | str | bool] = field(default_factory=dict)
+    signature: str = ""
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """One oracle: a name and a pure function from an observation to mismatches."""
+
+    name: str
+    judge: Callable[[Observation], list[Mismatch]]

@@ -1,0 +1,235 @@
+"""A pool of warm worker processes: one place where native code may die without harm.
+
+Each worker is a separate process group running ``harness.worker``. A case is on disk before it
+is sent. A worker that dies, or takes longer than the time limit, is killed with its group and
+replaced; the case becomes a ``crash`` finding with the signal, the last stage and the last lines
+of native output, and is tried once more in a fresh worker before it counts.
+
+Results come in the order of the tasks, whichever worker finished first, so that a run's output
+does not depend on timing.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.case import read_case
+from harness.errors import CannotRun
+from harness.observation import Failure, Observation
+from harness.protocol import Captured, CaptureTask, CaseResult, Stage, Task, receive, send
+from harness.triage import finding_of
+
+TIME_LIMIT = 300.0
+"""Seconds one case may take (the stock histogram observer was seen to need 23)."""
+RECYCLE_AFTER = 200
+"""Cases after which a worker is replaced, to keep memory flat."""
+_LOG_LINES = 30
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a worker ended instead of answering."""
+
+    kind: str
+    stage: str
+    log: str
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    log: Path
+    served: int = 0
+
+    def ask(self, task: Task | CaptureTask, limit: float) -> CaseResult | Captured | Death:
+        assert self.process.stdin
+        assert self.process.stdout
+        stage, timed_out = "start", threading.Event()
+
+        def expire() -> None:
+            timed_out.set()
+            self.kill()
+
+        timer = threading.Timer(limit, expire)
+        timer.start()
+        try:
+            with suppress(BrokenPipeError):
+                send(self.process.stdin, task)
+            while (message := receive(self.process.stdout)) is not None:
+                if isinstance(message, (CaseResult, Captured)):
+                    self.served += 1
+                    return message
+                if isinstance(message, Stage):
+                    stage = message.name
+        finally:
+            timer.cancel()
+        status = self.process.wait()
+        kind = "Hang" if timed_out.is_set() else _signal_name(status)
+        return Death(kind, stage, self.last_output())
+
+    def last_output(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_LINES:])
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        if self.process.stdin:
+            with suppress(BrokenPipeError):
+                self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self.process.wait()
+        self.log.unlink(missing_ok=True)
+
+
+def _signal_name(status: int) -> str:
+    if status < 0:
+        with suppress(ValueError):
+            return signal.Signals(-status).name
+    return f"exit status {status}"
+
+
+@dataclass
+class Pool:
+    """Workers that are started when first needed. Use as a context manager.
+
+    :param jobs: number of worker processes.
+    :param limit: seconds one case may take.
+    """
+
+    jobs: int = 1
+    limit: float = TIME_LIMIT
+    _idle: queue.SimpleQueue[_Worker] = field(default_factory=queue.SimpleQueue)
+    _all: list[_Worker] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __enter__(self) -> Pool:
+        self._executor = ThreadPoolExecutor(self.jobs)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            workers, self._all = list(self._all), []
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.kill()
+            worker.close()
+        self._executor.shutdown()
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[CaseResult]:
+        """Run tasks on all workers; results come in the order of the tasks.
+
+        ``tasks`` is consumed a few ahead of the workers, so that an endless iterator is fine.
+        """
+        waiting: list[Future[CaseResult]] = []
+        for task in tasks:
+            waiting.append(self._executor.submit(self.run_one, task))
+            while len(waiting) > 3 * self.jobs or (waiting and waiting[0].done()):
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+    def run_one(self, task: Task) -> CaseResult:
+        """Run one task, turning a worker's death into a finding."""
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            second = self._ask(task)
+            return _result_of_death(task, answer, repeated=isinstance(second, Death) and second.kind == answer.kind)
+        assert isinstance(answer, CaseResult)
+        return answer
+
+    def capture(self, task: CaptureTask) -> Captured:
+        """Have a worker capture a user's file."""
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            return Captured(
+                problem=f"{task.file}: the process ended with {answer.kind} while the model was captured; "
+                f"run the file by itself to see why. Last output: {answer.log[-300:]}"
+            )
+        assert isinstance(answer, Captured)
+        return answer
+
+    def _ask(self, task: Task | CaptureTask) -> CaseResult | Captured | Death:
+        try:
+            worker = self._idle.get_nowait()
+        except queue.Empty:
+            worker = self._start()
+        answer = worker.ask(task, self.limit)
+        if isinstance(answer, Death) or worker.served >= RECYCLE_AFTER:
+            with self._lock:
+                if worker in self._all:
+                    self._all.remove(worker)
+            worker.kill()
+            worker.close()
+        else:
+            self._idle.put(worker)
+        return answer
+
+    def _start(self) -> _Worker:
+        handle, name = tempfile.mkstemp(prefix="armdiff-worker-", suffix=".log")
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "harness.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=handle,
+            start_new_session=True,
+            env=environment,
+        )
+        os.close(handle)
+        worker = _Worker(process, Path(name))
+        assert process.stdout
+        while True:
+            message = receive(process.stdout)
+            if isinstance(message, Stage) and message.name == "ready":
+                break
+            if message is None:
+                process.wait()
+                log = worker.last_output()
+                worker.close()
+                raise CannotRun(
+                    f"a worker process cannot start: {log.strip().splitlines()[-1:] or 'no output'}; "
+                    "run 'armdiff doctor' to see what is missing"
+                )
+        with self._lock:
+            self._all.append(worker)
+        return worker
+
+
+def _result_of_death(task: Task, death: Death, *, repeated: bool) -> CaseResult:
+    from harness.registry import oracles
+
+    case = read_case(Path(task.case))
+    message = death.log.strip().splitlines()[-1] if death.log.strip() else "no native output"
+    if death.kind == "Hang":
+        message = "no answer within the time limit"
+    failure = Failure(death.stage, death.kind, message, detail=death.log)
+    [mismatch] = oracles()["crash"].judge(Observation(case, failure=failure))
+    finding = finding_of(mismatch, case, task.case, death.log)
+    return CaseResult(
+        case=task.case,
+        target=case.target,
+        findings=(finding,) if repeated else (),
+        unrepeated=() if repeated else (finding,),
+    )
+
+
+def default_jobs() -> int:
+    """One worker a core that this process may use."""
+    return max(1, len(os.sched_getaffinity(0)))

@@ -1,0 +1,114 @@
+"""What a campaign and its worker processes say to each other: msgpack frames over a pipe.
+
+The parent sends a ``Task``; the worker answers with any number of ``Stage`` frames (so that a
+native death has a last stage) and one ``CaseResult``. A frame is four bytes of length,
+little-endian, then msgpack. No pickle, and nothing in a frame is executed.
+"""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+
+from harness.triage import Finding
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
+    """One case to run.
+
+    :param case: path of the case file; its tensors lie beside it.
+    :param legs: only these legs (empty: all that apply).
+    :param confirm: re-run the case and keep only what shows twice.
+    :param user_file: the checked file whose ``configure`` prepares the quantizer.
+    :param plant: also measure whether two planted steps would be caught.
+    """
+
+    case: str
+    legs: tuple[str, ...] = ()
+    confirm: bool = True
+    user_file: str | None = None
+    plant: bool = False
+
+
+class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
+    """Capture a user's file as a case with tensors, written into ``folder``."""
+
+    file: str
+    folder: str
+    target: str
+    recipe: str
+
+
+class Stage(msgspec.Struct, frozen=True, tag="stage"):
+    """The stage that is about to run."""
+
+    name: str
+
+
+class Tightness(msgspec.Struct, frozen=True, kw_only=True):
+    """How sharp the numeric comparison of one case was.
+
+    :param bound: widest distance that the envelope allowed on in-range inputs, in units.
+    :param unsound: elements whose reference value lay outside its own envelope.
+    :param unjudged: operators without a rule that cost a claim.
+    :param caught: were two planted steps in one element caught? None if not asked.
+    """
+
+    bound: float = 0.0
+    unsound: int = 0
+    unjudged: tuple[str, ...] = ()
+    caught: bool | None = None
+
+
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
+    """What became of one case.
+
+    :param invalid: why the module is no test (it fails in plain eager), or None.
+    :param problem: bad input or environment, one line, or None.
+    :param legs: leg -> "ran", "failed" or the reason why it was skipped.
+    """
+
+    case: str
+    target: str = ""
+    invalid: str | None = None
+    problem: str | None = None
+    findings: tuple[Finding, ...] = ()
+    unrepeated: tuple[Finding, ...] = ()
+    legs: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    delegates: int = 0
+    delegated: tuple[str, ...] = ()
+    fallback: tuple[str, ...] = ()
+    tightness: Tightness | None = None
+
+
+class Captured(msgspec.Struct, frozen=True, kw_only=True, tag="captured"):
+    """Where a captured case was written, or why it could not be."""
+
+    case: str = ""
+    problem: str | None = None
+    float_nodes: tuple[str, ...] = ()
+
+
+Message = Task | CaptureTask | Stage | CaseResult | Captured
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Message)
+
+
+def send(stream: IO[bytes], message: Message) -> None:
+    """Write one frame and flush it."""
+    data = _encoder.encode(message)
+    stream.write(len(data).to_bytes(4, "little") + data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Message | None:
+    """Read one frame; None at the end of the stream (also in the middle of a frame)."""
+    header = stream.read(4)
+    if len(header) < 4:
+        return None
+    size = int.from_bytes(header, "little")
+    data = stream.read(size)
+    return _decoder.decode(data) if len(data) == size else None

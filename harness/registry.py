@@ -1,0 +1,64 @@
+"""Where the engine finds generators' operators and distributions, oracles and legs.
+
+Each kind lives in a package of its own, and a module of that package adds entries through one
+module-level tuple: ``OPERATORS`` in ``generators.ops.*``, ``DISTRIBUTIONS`` in
+``generators.calibration``, ``ORACLE`` in ``oracles.*``, ``LEG`` in ``harness.legs.*``. Adding a
+file is enough; nothing else names it. Two entries of one name are an error at start-up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from harness.operators import Operator
+
+if TYPE_CHECKING:
+    from harness.distributions import CalibrationKind
+    from harness.legs import Leg
+    from harness.observation import Oracle
+
+
+def _entries(package: str, attribute: str) -> Iterable[Any]:
+    home = importlib.import_module(package)
+    for info in sorted(pkgutil.iter_modules(home.__path__), key=lambda item: item.name):
+        module = importlib.import_module(f"{package}.{info.name}")
+        found = getattr(module, attribute, ())
+        yield from found if isinstance(found, tuple) else (found,)
+
+
+def _by_name(kind: str, entries: Iterable[Any]) -> Mapping[str, Any]:
+    table: dict[str, Any] = {}
+    for entry in entries:
+        if entry.name in table:
+            raise RuntimeError(f"two {kind} entries are named {entry.name!r}; rename one")
+        table[entry.name] = entry
+    return table
+
+
+@cache
+def operators() -> Mapping[str, Operator]:
+    """Every operator entry of ``generators.ops``, by name."""
+    return _by_name("operator", _entries("generators.ops", "OPERATORS"))
+
+
+@cache
+def calibration_kinds() -> Mapping[str, CalibrationKind]:
+    """Every calibration distribution of ``generators``, by name."""
+    return _by_name("calibration", _entries("generators", "DISTRIBUTIONS"))
+
+
+@cache
+def oracles() -> Mapping[str, Oracle]:
+    """Every oracle of ``oracles``, by name."""
+    return _by_name("oracle", _entries("oracles", "ORACLE"))
+
+
+@cache
+def legs() -> Mapping[str, Leg]:
+    """Every leg of ``harness.legs``, by name, in the order in which they run."""
+    table = _by_name("leg", _entries("harness.legs", "LEG"))
+    return dict(sorted(table.items(), key=lambda item: item[1].order))

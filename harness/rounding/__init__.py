@@ -1,0 +1,27 @@
+"""What rounding leaves free: envelopes around a quantized graph, derived node by node.
+
+Two correct implementations of one quantized graph may differ: a RESCALE may round a tie the
+other way, an addition goes through int32 at a finite resolution, a 16-bit TABLE interpolates.
+This package walks the graph that PT2E produced in float64 and carries, for every element, the
+lowest and highest value that a correct implementation may hold. There is no tolerance to tune:
+an element whose exact value is not near a rounding border has an envelope of width zero.
+
+Two questions use the same walk (``policy``):
+
+* ``rounding``: what may the compiled program return? Quantize nodes round; freedom comes from
+  ties, float32 evaluation and the fixed-point forms listed in ``freedom``. The ``numeric`` oracle
+  compares the compiled program with this.
+* ``quantization``: what may the recipe do to the float model? Quantize nodes add half a step and
+  their clipping, weights half a step. The ``quality`` oracle compares float eager's and
+  quantized eager's outputs with this.
+
+Words: an *envelope* or ``Interval`` is the pair (low, high) of one value; *slack* is float32
+evaluation error; *freedom* is what TOSA's integer forms add; *step* is a scale.
+
+Invariants: low <= high; the exact float64 value of the graph lies inside; widening a value never
+narrows a result. A rule that cannot bound its operator returns an infinite envelope and the
+operator's name is reported as unjudged: no claim is better than a wrong one.
+
+Imports torch; a probe, run in worker processes only. ``interval`` has the values, ``freedom``
+the facts about TOSA's integer forms, ``rules*`` one entry an operator, ``walk`` the interpreter.
+"""

@@ -1,0 +1,136 @@
+"""Run one case: lowering, legs and probes, into an observation; then the oracles.
+
+``observe`` never raises for upstream's faults: an exception becomes a ``Failure`` with stage,
+pass and last upstream frame. A module that already fails in plain eager makes the case invalid
+(``InvalidCase``), which is the generator's or the user's fault and no finding.
+
+Imports torch; runs in worker processes only.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.building import module_of
+from harness.case import Case
+from harness.distributions import Array
+from harness.legs import Leg, arrays_of
+from harness.lowering import Configure, Lowered, StageClock, lower, tensors_of
+from harness.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
+from harness.registry import legs, oracles
+from harness.rounding.walk import envelopes
+from harness.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
+from harness.target import parse_target
+
+_UPSTREAM = ("executorch", "torchao", "ethosu", "tosa_serializer", "tosa_reference_model", "tosa")
+_PASSES = "executorch.backends.arm._passes"
+
+
+class InvalidCase(Exception):
+    """The module itself fails in float eager, or returns no finite numbers' worth of a claim."""
+
+
+def observe(
+    case: Case,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    *,
+    only_legs: Sequence[str] | None = None,
+    configure: Configure | None = None,
+    model: torch.nn.Module | None = None,
+) -> Observation:
+    """Everything that one case leaves behind.
+
+    :param only_legs: run just these legs (the reference leg is always run).
+    :raises InvalidCase: the module fails in plain eager.
+    """
+    model = _built(case, tensors, model)
+    inputs = tuple(evaluation_inputs(case, tensors))
+    _check_eager(model, inputs)
+    try:
+        lowered = lower(case, clock, tensors, configure, model)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
+        return Observation(
+            case, inputs, LoweringRecord(seconds=dict(clock.seconds)), failure=failure_of(error, clock.current)
+        )
+    target = parse_target(case.target)
+    results = {}
+    for name, leg in legs().items():
+        wanted = only_legs is None or name in only_legs or name in ("eager", "quantized-eager")
+        reason = leg.skip(target) if wanted else "not asked for"
+        results[name] = LegResult(skipped=reason) if reason else _run_leg(leg, lowered, inputs, clock)
+    with clock.stage("probe"):
+        rounding = tuple(envelopes(lowered.reference, item.arrays, "rounding") for item in inputs)
+        quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
+        if target.quantized:
+            quantization = tuple(
+                envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
+                for item in inputs
+            )
+    return Observation(case, inputs, lowered.record, results, rounding, quantization)
+
+
+def judge(observation: Observation) -> list[Mismatch]:
+    """What every oracle says of one observation."""
+    return [mismatch for oracle in oracles().values() for mismatch in oracle.judge(observation)]
+
+
+def _built(case: Case, tensors: Mapping[str, Array] | None, model: torch.nn.Module | None) -> torch.nn.Module:
+    if model is not None:
+        return model
+    try:
+        return module_of(case, tensors)
+    except (RuntimeError, TypeError, ValueError) as error:  # a constructor refused: torch's own rules
+        raise InvalidCase(f"the module cannot be built: {error}") from error
+
+
+def _check_eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput]) -> None:
+    for item in inputs:
+        try:
+            with torch.no_grad():
+                outputs = arrays_of(model(*tensors_of(item.arrays)))
+        except (Exception, SystemExit) as error:
+            raise InvalidCase(f"fails in float eager: {type(error).__name__}: {error}") from error
+        if item.origin == CALIBRATION and not all(
+            np.isfinite(output).all() for output in outputs if output.dtype.kind == "f"
+        ):
+            raise InvalidCase("returns NaN or infinity in float eager on calibration data")
+
+
+def _run_leg(leg: Leg, lowered: Lowered, inputs: Sequence[EvaluationInput], clock: StageClock) -> LegResult:
+    stage = f"leg:{leg.name}"
+    try:
+        with clock.stage(stage):
+            return LegResult(outputs=leg.run(lowered, inputs))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
+        return LegResult(failure=failure_of(error, stage))
+
+
+def failure_of(error: BaseException, stage: str) -> Failure:
+    """Describe an exception: its root cause's type, message, pass and last upstream frame."""
+    pass_name, frame = _blame(error.__traceback__)
+    while error.__cause__ is not None:  # fx and the pass managers wrap what was raised
+        error = error.__cause__
+        inner_pass, inner_frame = _blame(error.__traceback__)
+        pass_name, frame = inner_pass or pass_name, inner_frame or frame
+    detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-4000:]
+    return Failure(stage, type(error).__name__, str(error), pass_name, frame, detail)
+
+
+def _blame(trace: TracebackType | None) -> tuple[str | None, str | None]:
+    pass_name, frame = None, None
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        if module.split(".", 1)[0] in _UPSTREAM:
+            frame = f"{module}:{trace.tb_frame.f_code.co_name}"
+        owner: Any = trace.tb_frame.f_locals.get("self")
+        if type(owner).__module__.startswith(_PASSES) and type(owner).__name__.endswith("Pass"):
+            pass_name = type(owner).__name__
+        trace = trace.tb_next
+    return pass_name, frame

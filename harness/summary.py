@@ -1,0 +1,153 @@
+"""The tally of a run: counts, legs, findings by bucket, seconds; as JSON and as text.
+
+JSON is what DESIGN.md fixes ("JSON result"), plus fields of our own. Text lists new findings
+first, one block a bucket, with operator chain, target, size and case path; then known ones; then
+the legs, with the reason of every one that did not run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from harness import __version__
+from harness.compat.releases import installed
+from harness.corpus import Entry, known_by
+from harness.protocol import CaseResult
+from harness.registry import legs
+from harness.triage import Finding, measured_size
+
+SHOWN_PER_BUCKET = 3
+
+
+@dataclass
+class Tally:
+    """Adds up case results."""
+
+    corpus: Sequence[Entry] = ()
+    graphs: int = 0
+    cases: int = 0
+    invalid: list[CaseResult] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    unrepeated: list[Finding] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    ran: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    seconds: Counter[str] = field(default_factory=Counter)
+    bounds: list[float] = field(default_factory=list)
+    unsound: int = 0
+    unjudged: Counter[str] = field(default_factory=Counter)
+
+    def add(self, result: CaseResult) -> None:
+        """Count one result."""
+        self.cases += 1
+        if result.problem is not None:
+            self.problems.append(result.problem)
+        if result.invalid is not None:
+            self.invalid.append(result)
+        for finding in result.findings:
+            entry = known_by(self.corpus, finding)
+            upstream = entry.status.upstream[0] if entry and entry.status.upstream else None
+            self.findings.append(msgspec.structs.replace(finding, known=entry is not None, upstream=upstream))
+        self.unrepeated += result.unrepeated
+        for leg, state in result.legs.items():
+            if state == "ran":
+                self.ran[leg] += 1
+            else:
+                self.skipped[leg][state] += 1
+        self.seconds.update(result.seconds)
+        if result.tightness is not None:
+            self.bounds.append(result.tightness.bound)
+            self.unsound += result.tightness.unsound
+            self.unjudged.update(result.tightness.unjudged)
+
+    @property
+    def new(self) -> list[Finding]:
+        return [finding for finding in self.findings if not finding.known]
+
+    def leg_table(self) -> dict[str, dict[str, Any]]:
+        """Leg -> how often it ran and was skipped, and why."""
+        table = {}
+        for name in legs():
+            reasons = self.skipped.get(name, Counter())
+            why = "; ".join(f"{count}x {reason}" for reason, count in reasons.most_common())
+            table[name] = {"ran": self.ran[name], "skipped": sum(reasons.values()), "why": why}
+        return table
+
+
+def as_json(tally: Tally, **extra: Any) -> dict[str, Any]:
+    """The run as JSON data."""
+    return {
+        "armdiff": __version__,
+        "releases": dict(installed()),
+        "graphs": tally.graphs,
+        "cases": tally.cases,
+        "invalid": [{"case": item.case, "why": item.invalid} for item in tally.invalid],
+        "legs": tally.leg_table(),
+        "findings": [msgspec.to_builtins(finding) for finding in tally.findings],
+        "unrepeated": [msgspec.to_builtins(finding) for finding in tally.unrepeated],
+        "problems": tally.problems,
+        "seconds": {stage: round(value, 3) for stage, value in sorted(tally.seconds.items())},
+        **extra,
+    }
+
+
+def by_bucket(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
+    """Findings by bucket, the largest bucket first, the shortest operator chain first inside."""
+    groups: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[finding.bucket].append(finding)
+    for group in groups.values():
+        group.sort(key=lambda item: (len(item.chain), item.case))
+    return dict(sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])))
+
+
+def listing(tally: Tally) -> list[str]:
+    """Lines for people."""
+    lines: list[str] = []
+    for title, findings in (("new", tally.new), ("known", [item for item in tally.findings if item.known])):
+        if not findings:
+            continue
+        groups = by_bucket(findings)
+        lines.append(
+            f"{len(findings)} {title} finding{'s' * (len(findings) != 1)} "
+            f"in {len(groups)} bucket{'s' * (len(groups) != 1)}"
+        )
+        for bucket, group in groups.items():
+            lines += ["", f"  [{len(group)}x] {bucket}"]
+            for finding in group[:SHOWN_PER_BUCKET]:
+                lines += _described(finding)
+            if len(group) > SHOWN_PER_BUCKET:
+                lines.append(f"      … and {len(group) - SHOWN_PER_BUCKET} more cases (all are in the JSON)")
+        lines.append("")
+    if tally.unrepeated:
+        lines.append(f"{len(tally.unrepeated)} mismatches did not show a second time and do not count")
+    lines += [f"problem: {problem}" for problem in tally.problems]
+    for name, row in tally.leg_table().items():
+        lines.append(
+            f"leg {name}: ran {row['ran']}" + (f", skipped {row['skipped']} ({row['why']})" if row["skipped"] else "")
+        )
+    if tally.bounds:
+        ordered = sorted(tally.bounds)
+        lines.append(
+            f"rounding envelope, widest per case: median {ordered[len(ordered) // 2]:.3g}, "
+            f"90th percentile {ordered[int(len(ordered) * 0.9)]:.3g} steps"
+        )
+    if tally.unsound:
+        lines.append(
+            f"{tally.unsound} elements had an unsound envelope and were not judged (a flaw of armdiff: please report)"
+        )
+    return lines
+
+
+def _described(finding: Finding) -> list[str]:
+    size = measured_size(finding.measured)
+    head = f"      {' -> '.join(finding.chain)} on {finding.target}, {finding.recipe}" + (f": {size}" if size else "")
+    lines = [head, f"        {finding.message}", f"        case {finding.case}"]
+    if finding.upstream:
+        lines.append(f"        known: {finding.upstream}")
+    return lines

@@ -1,0 +1,119 @@
+"""Buckets: the key under which mismatches that share a cause collect.
+
+The *coarse* key (version ``v1``) is oracle, kind, stage, pass, target family and signature. It
+does not contain shapes, names or numbers, so it stays the same while a case shrinks. Each bucket
+has one exception class, cached, because Hypothesis identifies a failure by its exception's type
+and place.
+
+A *finding* is a mismatch with its case. It is known if a corpus entry (or ``--known`` file) has
+its bucket, and, where the oracle speaks of values, the entry's operators occur in the finding's
+chain, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from harness.case import Case, Graph
+from harness.observation import Mismatch
+from harness.target import parse_target
+
+BUCKET_VERSION = "v1"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One mismatch with its case: what a run reports, JSON as DESIGN.md fixes it.
+
+    ``pass`` is a Python keyword, so the field is ``pass_name`` and renamed in JSON.
+    """
+
+    bucket: str
+    oracle: str
+    kind: str
+    known: bool = False
+    target: str
+    legs: tuple[str, ...] = ()
+    stage: str
+    pass_name: str | None = msgspec.field(default=None, name="pass")
+    message: str
+    measured: dict[str, Any] = {}
+    chain: tuple[str, ...] = ()
+    recipe: str = ""
+    case: str
+    upstream: str | None = None
+    detail: str = ""
+
+
+class BucketFailure(AssertionError):
+    """Base of the exception classes that stand for buckets."""
+
+
+def bucket_of(mismatch: Mismatch, target: str) -> str:
+    """The coarse key."""
+    words = (
+        mismatch.oracle,
+        mismatch.kind,
+        mismatch.stage,
+        mismatch.pass_name or "-",
+        parse_target(target).family,
+        mismatch.signature,
+    )
+    return "/".join((BUCKET_VERSION, *(word.replace("/", ":").replace(" ", "-") for word in words)))
+
+
+@cache
+def bucket_exception(bucket: str) -> type[BucketFailure]:
+    """The one exception class of a bucket."""
+    return type("Bucket", (BucketFailure,), {"bucket": bucket, "__doc__": bucket})
+
+
+def operator_chain(graph: Graph, output: int | None = None) -> tuple[str, ...]:
+    """Operators (and constant kinds) that an output depends on, in topological order.
+
+    :param output: index of the output; None stands for all of them.
+    """
+    wanted = set(graph.outputs if output is None else (graph.outputs[output],))
+    wanted = {name.split(".", 1)[0] for name in wanted}
+    chain: list[str] = []
+    for node in reversed(graph.nodes):
+        if node.name in wanted:
+            chain.append(node.operator)
+            wanted |= {name.split(".", 1)[0] for name in node.inputs}
+    constants = [constant.kind for constant in graph.constants if constant.name in wanted]
+    return (*constants, *reversed(chain))
+
+
+def finding_of(mismatch: Mismatch, case: Case, path: str, detail: str = "") -> Finding:
+    """Put a mismatch and its case together."""
+    output = mismatch.measured.get("output")
+    return Finding(
+        bucket=bucket_of(mismatch, case.target),
+        oracle=mismatch.oracle,
+        kind=mismatch.kind,
+        target=case.target,
+        legs=mismatch.legs or (),
+        stage=mismatch.stage,
+        pass_name=mismatch.pass_name,
+        message=mismatch.message,
+        measured=dict(mismatch.measured),
+        recipe=case.recipe,
+        case=path,
+        detail=detail,
+        chain=operator_chain(case.graph, output if isinstance(output, int) else None),
+    )
+
+
+def contains_in_order(chain: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Do the words of ``wanted`` occur in ``chain``, in this order?"""
+    rest = iter(chain)
+    return all(word in rest for word in wanted)
+
+
+def measured_size(measured: Mapping[str, Any]) -> str:
+    """The size of a mismatch for a listing: ``13 steps``, or nothing."""
+    distance = measured.get("distance", measured.get("excess"))
+    return "" if distance is None else f"{distance:g} {measured.get('unit', '')}".rstrip()

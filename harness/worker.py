@@ -1,0 +1,162 @@
+"""A warm worker process: imports torch and executorch once, then runs cases until its input ends.
+
+Started by ``harness.pool`` as ``python -m harness.worker``. Frames go over the original standard
+output; everything that native code prints is sent to standard error, which the pool points at a
+log file. One torch thread.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from harness.errors import ArmdiffError
+from harness.observation import Mismatch, Observation
+from harness.protocol import Captured, CaptureTask, CaseResult, Stage, Task, Tightness, receive, send
+
+
+def main() -> None:
+    """Serve tasks until end of input."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # native prints must not end up between frames
+    warnings.filterwarnings("ignore")
+    send(answers, Stage("import"))
+    import torch
+
+    torch.set_num_threads(1)
+    from harness import running
+
+    logging.disable(logging.WARNING)
+    assert running
+    send(answers, Stage("ready"))
+    while (task := receive(sys.stdin.buffer)) is not None:
+        send(answers, _serve(task, lambda stage: send(answers, Stage(stage))))
+        gc.collect()
+
+
+def _serve(task: object, announce: Callable[[str], None]) -> CaseResult | Captured:
+    if isinstance(task, CaptureTask):
+        from harness.capture import capture_file
+
+        try:
+            return capture_file(task)
+        except ArmdiffError as error:
+            return Captured(problem=str(error))
+    assert isinstance(task, Task)
+    try:
+        return run_task(task, announce)
+    except ArmdiffError as error:
+        return CaseResult(case=task.case, problem=str(error))
+
+
+def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
+    """Run one case, re-run it if something was found, and keep what shows twice."""
+    import torch
+
+    from harness.building import load_tensors
+    from harness.case import read_case
+    from harness.lowering import StageClock
+    from harness.running import InvalidCase, judge, observe
+    from harness.triage import Finding, bucket_of, finding_of
+
+    path = Path(task.case)
+    case = read_case(path)
+    tensors = load_tensors(case, path if path.is_dir() else path.parent)
+    configure = None
+    if task.user_file is not None:
+        from harness.capture import configure_of
+
+        configure = configure_of(Path(task.user_file))
+    clock = StageClock(announce)
+
+    def once() -> tuple[Observation, list[Mismatch]]:
+        torch.compiler.reset()  # upstream's tracing caches must not carry over from another case
+        observation = observe(case, clock, tensors, only_legs=task.legs or None, configure=configure)
+        with clock.stage("oracles"):
+            return observation, judge(observation)
+
+    try:
+        observation, mismatches = once()
+    except InvalidCase as error:
+        return CaseResult(case=task.case, target=case.target, invalid=str(error))
+    again = {
+        bucket_of(mismatch, case.target) for mismatch in (once()[1] if mismatches and task.confirm else mismatches)
+    }
+    failure = observation.failure or next((leg.failure for leg in observation.legs.values() if leg.failure), None)
+    findings: list[Finding] = [
+        finding_of(mismatch, case, task.case, failure.detail if failure and mismatch.oracle == "crash" else "")
+        for mismatch in mismatches
+    ]
+    record = observation.lowering
+    return CaseResult(
+        case=task.case,
+        target=case.target,
+        findings=tuple(item for item in findings if item.bucket in again),
+        unrepeated=tuple(item for item in findings if item.bucket not in again),
+        legs={name: leg.skipped or ("failed" if leg.failure else "ran") for name, leg in observation.legs.items()},
+        seconds=dict(clock.seconds),
+        delegates=len(record.delegates),
+        delegated=tuple(
+            name
+            for delegate in record.delegates
+            for name in delegate.operators
+            if not name.startswith("quantized_decomposed.")
+        ),
+        fallback=record.fallback,
+        tightness=_tightness(observation, task.plant),
+    )
+
+
+def _tightness(observation: Observation, plant: bool) -> Tightness | None:
+    """How sharp the comparison was, and whether a planted error would have been seen."""
+    from harness.judging import TOSA
+    from oracles.numeric import comparisons
+
+    leg = observation.legs.get(TOSA)
+    if observation.failure or leg is None or not leg.ran or observation.rounding is None:
+        return None
+    rows = list(comparisons(observation, TOSA))
+    unjudged = {name for run in observation.rounding for envelope in run for name in envelope.unjudged}
+    return Tightness(
+        bound=max((row.bound for row in rows if row.item.in_range), default=0.0),
+        unsound=sum(row.unsound for row in rows),
+        unjudged=tuple(sorted(unjudged)),
+        caught=_plant(observation) if plant else None,
+    )
+
+
+def _plant(observation: Observation) -> bool | None:
+    """Move one element of the reference model's first calibrated output by two steps; is it seen?
+
+    The element is the one in the middle; the direction is the one that stays inside the codes.
+    """
+    from harness.judging import TOSA, reference_leg
+    from oracles.numeric import ORACLE
+
+    domain = observation.lowering.outputs[0].domain if observation.lowering.outputs else None
+    reference = observation.legs[reference_leg(observation)].outputs
+    if not reference or not reference[0]:
+        return None
+    wanted = reference[0][0]
+    if wanted.dtype.kind != "f" or wanted.size == 0:
+        return None
+    planted = wanted.copy()
+    at = wanted.size // 2
+    step = domain.scale if domain else max(float(abs(wanted).max()), 1e-30) * 2.0**-7
+    top = (domain.qmax - domain.zero_point) * domain.scale if domain else float("inf")
+    planted.flat[at] += 2 * step if float(wanted.flat[at]) + 2 * step <= top * (1 + 1e-6) else -2 * step
+    runs = list(reference)
+    runs[0] = (planted, *runs[0][1:])
+    leg = replace(observation.legs[TOSA], outputs=tuple(runs))
+    altered = replace(observation, legs={**observation.legs, TOSA: leg})
+    return bool(ORACLE.judge(altered))
+
+
+if __name__ == "__main__":
+    main()

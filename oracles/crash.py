@@ -1,0 +1,62 @@
+"""``crash``: an exception at any stage, a native death, or an invalid answer of an engine.
+
+The signature is what stays equal while a case shrinks: exception type, message without names and
+numbers, stage, pass, last upstream frame. What fails in plain eager is not upstream's: the runner
+rejects such a case before any oracle sees it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.observation import Failure, Mismatch, Observation, Oracle
+
+SIGNATURE_LENGTH = 120
+
+_SUBSTITUTIONS = (
+    (re.compile(r"0x[0-9a-fA-F]+"), "H"),
+    (re.compile(r"(?:/[\w.+-]+){2,}"), "PATH"),
+    (re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b"), "NAME"),
+    (re.compile(r"\b[nxk]\d+\b"), "NAME"),
+    (re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
+    (re.compile(r"(?:N, )+N"), "N"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def normalized(message: str) -> str:
+    """A message without addresses, paths, node names, numbers and line breaks."""
+    text = message.strip().split("\n", 1)[0] or message.strip()
+    for pattern, replacement in _SUBSTITUTIONS:
+        text = pattern.sub(replacement, text)
+    return text.strip()[:SIGNATURE_LENGTH]
+
+
+def signature(failure: Failure) -> str:
+    """What identifies the cause of a failure, independent of the case's names and sizes."""
+    return "|".join((failure.type, normalized(failure.message), failure.frame or "-"))
+
+
+def _mismatch(failure: Failure, legs: tuple[str, str] | None) -> Mismatch:
+    where = f" in {failure.pass_name}" if failure.pass_name else ""
+    first_line = failure.message.strip().split("\n", 1)[0][:300]
+    return Mismatch(
+        oracle="crash",
+        kind="exception",
+        stage=failure.stage,
+        pass_name=failure.pass_name,
+        legs=legs,
+        message=f"{failure.type}{where} during {failure.stage}: {first_line}",
+        measured={"type": failure.type, "frame": failure.frame or ""},
+        signature=signature(failure),
+    )
+
+
+def judge(observation: Observation) -> list[Mismatch]:
+    """One mismatch a failure."""
+    if observation.failure is not None:
+        return [_mismatch(observation.failure, None)]
+    return [_mismatch(leg.failure, (name, name)) for name, leg in observation.legs.items() if leg.failure]
+
+
+ORACLE = Oracle("crash", judge)

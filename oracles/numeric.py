@@ -1,0 +1,150 @@
+"""``numeric``: the compiled program's values against what rounding allows, element by element.
+
+The reference is quantized eager (float eager for ``TOSA-1.0+FP``); the tolerance is the envelope
+that ``harness.rounding`` derived for exactly this graph and input, so most elements must agree
+exactly and the report prints how wide the envelope was.
+
+Trust: an element whose *reference* value lies outside its own envelope shows a flaw of the
+envelope, not of upstream; it is not judged, and counted as ``unsound``. An element with an
+infinite envelope (an operator without a rule) is not judged either.
+
+A mismatch shows "in range" if it occurs on an input within what calibration saw; otherwise its
+kind says that it needs out-of-range input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.distributions import Array
+from harness.judging import compiled_legs, place, reference_leg
+from harness.observation import Domain, Envelope, Mismatch, Observation, Oracle
+from harness.sampling import EvaluationInput
+
+RELATIVE_MARGIN = 2.0**-20
+"""Float32 representation of a dequantized code, and of the float64 envelope's ends."""
+STEP_MARGIN = 1.0e-3
+"""Ends of envelopes of quantized outputs lie on the code grid: any fraction of a step will do."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output of one leg on one evaluation input, judged element by element.
+
+    :param unit: value of one step (or, for a float output, of one float32 epsilon of its largest value).
+    :param excess: how far outside the envelope each element is, in units; 0 inside or not judged.
+    :param bound: widest distance from the reference that the envelope allows, in units, over
+        judged elements.
+    """
+
+    item: EvaluationInput
+    output: int
+    unit: float
+    steps: bool
+    excess: Array
+    bound: float
+    unsound: int
+    unjudged: int
+
+
+def margin(envelope: Envelope, unit: float, steps: bool) -> Array:
+    """Width of the float32 representation around an envelope's ends."""
+    largest = np.maximum(np.abs(envelope.low), np.abs(envelope.high))
+    return np.nan_to_num(largest * RELATIVE_MARGIN, posinf=0.0) + (STEP_MARGIN * unit if steps else 0.0)
+
+
+def compare(
+    item: EvaluationInput, output: int, got: Array, wanted: Array, envelope: Envelope, domain: Domain | None
+) -> Comparison:
+    """Judge one output array against its envelope."""
+    if domain is not None:
+        unit = domain.scale
+    else:
+        unit = float(np.max(np.abs(wanted), initial=0.0)) * 2.0**-23 or 2.0**-126
+    exact, reference = got.astype(np.float64), wanted.astype(np.float64)
+    allowed = margin(envelope, unit, domain is not None)
+    judged = np.isfinite(envelope.low) & np.isfinite(envelope.high)
+    sound = judged & (reference >= envelope.low - allowed) & (reference <= envelope.high + allowed)
+    with np.errstate(invalid="ignore"):
+        outside = np.maximum(envelope.low - allowed - exact, exact - envelope.high - allowed)
+        excess = np.where(sound, np.maximum(np.nan_to_num(outside, nan=np.inf), 0.0), 0.0) / unit
+        width = np.maximum(envelope.high - reference, reference - envelope.low)
+    bound = float(np.max(np.where(sound, width, 0.0), initial=0.0)) / unit
+    return Comparison(
+        item, output, unit, domain is not None, excess, bound, int(np.sum(judged & ~sound)), int(np.sum(~judged))
+    )
+
+
+def comparisons(observation: Observation, leg: str) -> Iterator[Comparison]:
+    """Every comparison of one leg that shapes allow (``outputs`` reports the others)."""
+    reference = observation.legs.get(reference_leg(observation))
+    other = observation.legs[leg]
+    if reference is None or not reference.ran or observation.rounding is None:
+        return
+    if not len(observation.inputs) == len(reference.outputs) == len(other.outputs) == len(observation.rounding):
+        return
+    rows = zip(observation.inputs, reference.outputs, other.outputs, observation.rounding, strict=True)
+    for item, wanted, got, allowed in rows:
+        if not len(wanted) == len(got) == len(allowed) == len(observation.lowering.outputs):
+            continue
+        for index, envelope in enumerate(allowed):
+            if wanted[index].shape == got[index].shape and wanted[index].dtype.kind in "fiub":
+                yield compare(
+                    item, index, got[index], wanted[index], envelope, observation.lowering.outputs[index].domain
+                )
+
+
+def judge(observation: Observation) -> list[Mismatch]:
+    """At most one mismatch a leg: the worst element, in-range inputs first."""
+    found = []
+    for leg in compiled_legs(observation):
+        wrong = [item for item in comparisons(observation, leg) if np.any(item.excess > 0)]
+        if wrong:
+            found.append(_mismatch(observation, leg, wrong))
+    return found
+
+
+def _mismatch(observation: Observation, leg: str, wrong: list[Comparison]) -> Mismatch:
+    reference = reference_leg(observation)
+    in_range = [item for item in wrong if item.item.in_range]
+    worst = max(in_range or wrong, key=lambda item: float(item.excess.max()))
+    at = int(np.argmax(worst.excess))
+    run = observation.inputs.index(worst.item)
+    wanted = observation.legs[reference].outputs[run][worst.output]
+    got = observation.legs[leg].outputs[run][worst.output]
+    assert observation.rounding is not None
+    envelope = observation.rounding[run][worst.output]
+    distance = abs(float(got.flat[at]) - float(wanted.flat[at])) / worst.unit
+    unit = "steps" if worst.steps else "float32 epsilons of the largest value"
+    elements = int(np.sum(worst.excess > 0))
+    kind = "outside rounding" if in_range else "outside rounding, out-of-range input only"
+    message = (
+        f"output {worst.output} {list(wanted.shape)}, {worst.item.origin} input {run}: "
+        f"{elements} of {wanted.size} elements outside what rounding allows; "
+        f"worst at {place(wanted, at)}: {leg} {float(got.flat[at]):.6g}, {reference} {float(wanted.flat[at]):.6g}, "
+        f"{distance:.4g} {unit} apart, allowed {float(envelope.low.flat[at]):.6g} to "
+        f"{float(envelope.high.flat[at]):.6g} (one {'step' if worst.steps else 'epsilon'} is {worst.unit:.6g})"
+    )
+    return Mismatch(
+        oracle="numeric",
+        kind=kind,
+        legs=(reference, leg),
+        message=message,
+        measured={
+            "distance": round(distance, 4),
+            "unit": "steps" if worst.steps else "epsilons",
+            "step": worst.unit,
+            "elements": elements,
+            "of": int(wanted.size),
+            "output": worst.output,
+            "bound": round(worst.bound, 4),
+            "origin": worst.item.origin,
+            "in_range": bool(in_range),
+        },
+    )
+
+
+ORACLE = Oracle("numeric", judge)

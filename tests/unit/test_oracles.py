@@ -1,0 +1,138 @@
+"""Each oracle on hand-made observations: it sees its own mismatch and passes the clean twin."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.observation import Envelope, Failure, LegResult
+from harness.registry import oracles
+from oracles.crash import normalized
+from tests.unit.observations import CASE, observation
+
+
+def judge(name, seen):
+    return oracles()[name].judge(seen)
+
+
+def test_the_registry_has_the_oracles_of_this_part():
+    assert {"crash", "outputs", "numeric", "quality"} <= set(oracles())
+
+
+CLEAN = observation([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("name", ["crash", "outputs", "numeric", "quality"])
+def test_a_clean_observation_passes(name):
+    assert judge(name, CLEAN) == []
+
+
+def test_numeric_sees_one_element_outside_its_envelope_and_measures_it_in_steps():
+    [found] = judge("numeric", observation([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 3.0, 3.0]))
+    assert found.kind == "outside rounding"
+    assert found.measured["distance"] == 2.0
+    assert found.measured["elements"] == 1
+    assert "at [2]: tosa-reference 3, quantized-eager 2, 2 steps apart" in found.message
+
+
+def test_numeric_allows_what_the_envelope_allows():
+    assert judge("numeric", observation([0.0, 1.0], [0.0, 1.5], low=[0.0, 1.0], high=[0.0, 1.5])) == []
+    assert judge("numeric", observation([0.0, 1.0], [0.0, 2.0], low=[0.0, 1.0], high=[0.0, 1.5])) != []
+
+
+def test_numeric_prints_the_bound_it_used():
+    [found] = judge("numeric", observation([0.0, 1.0], [0.0, 9.0], low=[0.0, 1.0], high=[0.0, 1.5]))
+    assert found.measured["bound"] == 1.0
+    assert "allowed 1 to 1.5" in found.message
+
+
+def test_numeric_says_if_a_mismatch_needs_out_of_range_input():
+    [found] = judge("numeric", observation([0.0], [5.0], origin="saturating", in_range=False))
+    assert "out-of-range" in found.kind
+
+
+def test_numeric_does_not_judge_where_the_reference_contradicts_its_envelope():
+    assert judge("numeric", observation([0.0, 1.0], [0.0, 9.0], low=[0.0, 4.0], high=[0.0, 5.0])) == []
+
+
+def test_numeric_does_not_judge_without_a_claim_but_sees_nan():
+    infinite = {"low": [-np.inf, 0.0], "high": [np.inf, 0.0]}
+    assert judge("numeric", observation([0.0, 0.0], [9.0, 0.0], **infinite)) == []
+    assert judge("numeric", observation([0.0, 0.0], [0.0, np.nan], **infinite)) != []
+
+
+def _with(seen, *runs):
+    return replace(seen, legs={**seen.legs, "tosa-reference": LegResult(runs)})
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kind"),
+    [((), "count"), ((np.zeros((4, 1), np.float32),), "shape"), ((np.zeros(4, np.int8),), "dtype")],
+)
+def test_outputs_sees_count_shape_and_dtype(outputs, kind):
+    [found] = judge("outputs", _with(CLEAN, outputs))
+    assert found.kind == kind
+
+
+def test_outputs_sees_a_missing_run():
+    [found] = judge("outputs", _with(CLEAN))
+    assert found.kind == "runs"
+
+
+def test_outputs_sees_swapped_outputs_but_not_equal_ones():
+    one, two = np.array([1.0], np.float32), np.array([2.0], np.float32)
+    base = observation([1.0], [1.0], outputs=2)
+
+    def legs(wanted, got):
+        return replace(base, legs={"quantized-eager": LegResult((wanted,)), "tosa-reference": LegResult((got,))})
+
+    [found] = judge("outputs", legs((one, two), (two, one)))
+    assert found.kind == "order"
+    assert judge("outputs", legs((one, one), (one, one))) == []
+    assert judge("outputs", legs((one, two), (one, two))) == []
+
+
+def test_quality_sees_float_outside_what_quantization_explains():
+    wide = Envelope(np.array([0.0, 0.5]), np.array([0.5, 1.5]))
+    seen = observation([0.5, 1.0], [0.5, 1.0], eager=[0.5, 4.0], quantization=wide)
+    [found] = judge("quality", seen)
+    assert "float 4, quantized 1; quantization explains 0.5 to 1.5" in found.message
+    assert judge("quality", observation([0.5, 1.0], [0.5, 1.0], eager=[0.2, 1.2], quantization=wide)) == []
+
+
+FAILURE = Failure(
+    "lower",
+    "ValueError",
+    "RewriteConvPass: no qparams in node tosa_conv2d_default\nmore",
+    "RewriteConvPass",
+    "executorch.backends.arm._passes.rewrite_conv_pass:call",
+)
+
+
+def test_crash_reports_stage_pass_and_signature():
+    [found] = judge("crash", replace(CLEAN, failure=FAILURE))
+    assert (found.stage, found.pass_name) == ("lower", "RewriteConvPass")
+    assert (
+        found.signature
+        == "ValueError|RewriteConvPass: no qparams in node NAME|executorch.backends.arm._passes.rewrite_conv_pass:call"
+    )
+
+
+def test_crash_reports_a_leg_that_failed():
+    broken = replace(
+        CLEAN, legs={**CLEAN.legs, "tosa-reference": LegResult(failure=replace(FAILURE, stage="leg:tosa-reference"))}
+    )
+    [found] = judge("crash", broken)
+    assert found.stage == "leg:tosa-reference"
+
+
+def test_normalized_messages_do_not_depend_on_names_sizes_and_addresses():
+    first = normalized("shape [1, 4, 8] of aten_add_tensor_3 at 0x7f00 in /usr/lib/a/b.py does not fit n12")
+    second = normalized("shape [7, 2] of aten_mul_tensor at 0x11 in /opt/c/d.py does not fit n3")
+    assert first == second == "shape [N] of NAME at H in PATH does not fit NAME"
+
+
+def test_a_mismatch_names_no_leg_that_did_not_run():
+    skipped = replace(CLEAN, legs={**CLEAN.legs, "tosa-reference": LegResult(skipped="not installed")})
+    assert all(judge(name, skipped) == [] for name in oracles())
+    assert CASE.target == "TOSA-1.0+INT"

@@ -1,0 +1,156 @@
+"""Buckets: stable while a case shrinks, one exception class each; chains; known findings."""
+
+import datetime
+
+import msgspec
+import pytest
+
+from harness.case import Constant, Graph, Input, Node
+from harness.compat import releases
+from harness.corpus import Entry, Expectation, Status, entries, judged, known_by, read_entry
+from harness.errors import BadInput
+from harness.observation import Mismatch
+from harness.protocol import CaseResult
+from harness.triage import bucket_exception, bucket_of, contains_in_order, finding_of, operator_chain
+from tests.unit.observations import CASE
+
+MISMATCH = Mismatch("numeric", "outside rounding", "n3 is off by 7", measured={"distance": 7.0, "output": 0})
+
+
+def test_a_bucket_holds_no_names_or_numbers():
+    other = msgspec.structs.replace(CASE, target="TOSA-1.0+INT+int16")
+    assert bucket_of(MISMATCH, CASE.target) == "v1/numeric/outside-rounding/run/-/tosa-int/"
+    assert bucket_of(MISMATCH, other.target) == bucket_of(MISMATCH, CASE.target)
+    assert bucket_of(MISMATCH, "ethos-u55-128") != bucket_of(MISMATCH, CASE.target)
+
+
+def test_one_exception_class_a_bucket():
+    assert bucket_exception("a") is bucket_exception("a")
+    assert bucket_exception("a") is not bucket_exception("b")
+    assert issubclass(bucket_exception("a"), AssertionError)
+
+
+def test_the_chain_follows_only_what_an_output_depends_on():
+    graph = Graph(
+        inputs=(Input(name="x", shape=(2,)),),
+        constants=(Constant(name="k0", shape=(2,), kind="zeros"),),
+        nodes=(
+            Node(name="n0", operator="relu", inputs=("x",)),
+            Node(name="n1", operator="tanh", inputs=("x",)),
+            Node(name="n2", operator="split", inputs=("n0",)),
+            Node(name="n3", operator="add", inputs=("n2.1", "k0")),
+        ),
+        outputs=("n1", "n3"),
+    )
+    assert operator_chain(graph, 0) == ("tanh",)
+    assert operator_chain(graph, 1) == ("zeros", "relu", "split", "add")
+    assert operator_chain(graph) == ("zeros", "relu", "tanh", "split", "add")
+
+
+def test_contains_in_order():
+    assert contains_in_order(("conv2d", "relu", "cat"), ("conv2d", "cat"))
+    assert not contains_in_order(("cat", "conv2d"), ("conv2d", "cat"))
+
+
+@pytest.fixture
+def default_line(monkeypatch):
+    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+
+
+def _entry(tmp_path, **expectation):
+    lines = {"default": Expectation(**expectation)} if expectation else {}
+    return Entry(tmp_path, Status(title="t", expires=datetime.date(2999, 1, 1), operators=("relu",), lines=lines))
+
+
+FINDING = finding_of(MISMATCH, CASE, "c.json")
+
+
+@pytest.mark.usefixtures("default_line")
+def test_a_finding_is_known_by_bucket_message_and_operators(tmp_path):
+    entry = _entry(tmp_path, status="reproduces", bucket=FINDING.bucket, message="off by 7")
+    assert known_by([entry], FINDING) is entry
+    assert known_by([entry], msgspec.structs.replace(FINDING, bucket="other")) is None
+    assert known_by([entry], msgspec.structs.replace(FINDING, chain=("tanh",))) is None
+    assert known_by([_entry(tmp_path, status="reproduces", bucket=FINDING.bucket, message="off by 8")], FINDING) is None
+    assert known_by([_entry(tmp_path, status="fixed")], FINDING) is None
+
+
+TODAY = datetime.date(2026, 11, 20)
+FOUND = CaseResult(case="c.json", findings=(FINDING,))
+NOTHING = CaseResult(case="c.json")
+
+
+@pytest.mark.usefixtures("default_line")
+@pytest.mark.parametrize(
+    ("expectation", "result", "outcome", "counts"),
+    [
+        ({"status": "reproduces", "bucket": FINDING.bucket}, FOUND, "reproduces", False),
+        ({"status": "reproduces", "bucket": "x"}, FOUND, "other failure", True),
+        ({"status": "reproduces", "bucket": FINDING.bucket, "message": "zzz"}, FOUND, "other failure", True),
+        ({"status": "reproduces", "bucket": "x"}, NOTHING, "unexpected pass", True),
+        ({"status": "fixed"}, NOTHING, "fixed", False),
+        ({"status": "fixed"}, FOUND, "unexpected failure", True),
+        ({}, NOTHING, "no expectation", False),
+        ({}, FOUND, "no expectation", True),
+        ({"status": "fixed"}, CaseResult(case="c", problem="bad"), "cannot run", True),
+    ],
+)
+def test_replay_compares_with_what_is_expected(tmp_path, expectation, result, outcome, counts):
+    row = judged(_entry(tmp_path, **expectation), result, TODAY)
+    assert (row.outcome, row.counts) == (outcome, counts)
+
+
+@pytest.mark.usefixtures("default_line")
+def test_an_expired_entry_counts(tmp_path):
+    entry = _entry(tmp_path, status="fixed")
+    late = judged(entry, NOTHING, datetime.date(2999, 1, 2))
+    assert late.counts
+    assert "expired" in late.what
+
+
+def _write(folder, text):
+    folder.mkdir()
+    (folder / "status.toml").write_text(text)
+    return folder
+
+
+GOOD = 'title = "t"\nexpires = 2999-01-01\n[lines.seed]\nstatus = "fixed"\n'
+
+
+def test_an_entry_is_read(tmp_path):
+    entry = read_entry(_write(tmp_path / "e", GOOD))
+    assert entry.status.lines["seed"].status == "fixed"
+    assert [item.name for item in entries([tmp_path])] == ["e"]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (GOOD.replace("seed", "et999"), "lines.et999"),
+        (GOOD + "colour = 1\n", "colour"),
+        ("title = ", "status.toml"),
+        (GOOD.replace("fixed", "broken"), "status"),
+    ],
+)
+def test_a_broken_status_names_the_field(tmp_path, text, part):
+    with pytest.raises(BadInput, match=r"status\.toml") as caught:
+        read_entry(_write(tmp_path / "e", text))
+    assert part in str(caught.value)
+
+
+def test_no_entry_is_an_error(tmp_path):
+    with pytest.raises(BadInput, match="holds no corpus entry"):
+        entries([tmp_path])
+
+
+def test_release_lines_are_told_apart(monkeypatch):
+    for versions, line in [
+        ({"executorch": "1.5.1"}, "default"),
+        ({"executorch": "1.2.0", "torch": "2.10.0"}, "seed"),
+        ({"executorch": "1.2.0", "torch": "2.11.0"}, "et120"),
+        ({"executorch": "9"}, None),
+    ]:
+        monkeypatch.setattr(releases, "installed", lambda versions=versions: versions)
+        releases.release_line.cache_clear()
+        assert releases.release_line() == line
+    releases.release_line.cache_clear()

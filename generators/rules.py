@@ -10,7 +10,7 @@ All functions raise ``ShapeError`` and accept exactly what torch accepts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.case import Attributes, TensorType
 from harness.operators import ShapeError, Types, require
@@ -101,6 +101,6 @@ def replaced(shape: Shape, axis: int, size: int) -> Shape:
     return (*shape[:axis], size, *shape[axis + 1:])
 
 
-def one(shape: Sequence[int]) -> tuple[TensorType, ...]:
+def one(shape: Iterable[int]) -> tuple[TensorType, ...]:
     """The result types of an operator with one float result."""
     return (TensorType(tuple(shape)),)

@@ -11,6 +11,7 @@
     status = "reproduces"           # or "fixed"
     bucket = "v1/numeric/…"         # the coarse bucket on this line
     message = "(-127, 127)"         # optional: a part of the finding's message
+    other = ["v1/numeric/…"]        # optional: buckets of other entries' bugs that show here too
 
 Everything that is known is written there and nowhere else. An unexpected pass, an unexpected
 failure, a failure in another bucket and an expired entry all count.
@@ -37,11 +38,15 @@ Outcome = Literal[
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What an entry does on one release line."""
+    """What an entry does on one release line.
+
+    :param other: buckets of other bugs, with entries of their own, that its case shows as well.
+    """
 
     status: Literal["reproduces", "fixed"]
     bucket: str = ""
     message: str = ""
+    other: tuple[str, ...] = ()
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -133,7 +138,8 @@ def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
 
 def judged(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:
     """Compare an entry's result with what is expected on the installed line."""
-    expected, findings = entry.expected, result.findings
+    expected = entry.expected
+    findings = tuple(item for item in result.findings if expected is None or item.bucket not in expected.other)
     outcome: Outcome
     trouble = result.problem or result.invalid
     if trouble is not None:

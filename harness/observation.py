@@ -127,6 +127,7 @@ class Observation:
 
     :param rounding: the ``rounding`` probe: per evaluation input, per output, what a correct
         implementation of the reference leg's graph may return.
+    :param saturation: the same if a lost qmin is forgiven; None where no recipe sets one.
     :param quantization: the ``quantization`` probe: the same for what the recipe's quantization
         may do to float eager (calibration inputs only; None elsewhere).
     """
@@ -136,6 +137,7 @@ class Observation:
     lowering: LoweringRecord = field(default_factory=LoweringRecord)
     legs: Mapping[str, LegResult] = field(default_factory=dict)
     rounding: tuple[tuple[Envelope, ...], ...] | None = None
+    saturation: tuple[tuple[Envelope, ...], ...] | None = None
     quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
     failure: Failure | None = None
 

@@ -23,6 +23,7 @@ from harness.distributions import Array
 from harness.legs import Leg, arrays_of
 from harness.lowering import Configure, Lowered, StageClock, lower, tensors_of
 from harness.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
+from harness.recipe import parse_recipe
 from harness.registry import legs, oracles
 from harness.rounding.walk import envelopes
 from harness.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
@@ -67,13 +68,16 @@ def observe(
         results[name] = LegResult(skipped=reason) if reason else _run_leg(leg, lowered, inputs, clock)
     with clock.stage("probe"):
         rounding = tuple(envelopes(lowered.reference, item.arrays, "rounding") for item in inputs)
+        saturation = None
+        if _sets_qmin(case):
+            saturation = tuple(envelopes(lowered.reference, item.arrays, "saturation") for item in inputs)
         quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
         if target.quantized:
             quantization = tuple(
                 envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
                 for item in inputs
             )
-    return Observation(case, inputs, lowered.record, results, rounding, quantization)
+    return Observation(case, inputs, lowered.record, results, rounding, saturation, quantization)
 
 
 def judge(observation: Observation) -> list[Mismatch]:
@@ -101,6 +105,11 @@ def _check_eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput]) -> N
             np.isfinite(output).all() for output in outputs if output.dtype.kind == "f"
         ):
             raise InvalidCase("returns NaN or infinity in float eager on calibration data")
+
+
+def _sets_qmin(case: Case) -> bool:
+    recipe = parse_recipe(case.recipe)
+    return recipe.activation_bits == 16 or recipe.qmin == -127 or recipe.fixed_activations or recipe.io is not None
 
 
 def _run_leg(leg: Leg, lowered: Lowered, inputs: Sequence[EvaluationInput], clock: StageClock) -> LegResult:

@@ -27,7 +27,7 @@ IN_RANGE_ORIGINS = (CALIBRATION, ENDPOINTS, GIVEN)
 SATURATION = 4.0  # how far beyond the calibrated range, in units of its width
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EvaluationInput:
     """One tuple of module inputs and where it comes from.
 

@@ -8,6 +8,9 @@ Trust: an element whose *reference* value lies outside its own envelope shows a 
 envelope, not of upstream; it is not judged, and counted as ``unsound``. An element with an
 infinite envelope (an operator without a rule) is not judged either.
 
+A mismatch that vanishes once codes below qmin (-127, -32767) are forgiven is a kind of its own,
+"qmin lost": the compiled program saturates at the integer type's end instead.
+
 A mismatch shows "in range" if it occurs on an input within what calibration saw; otherwise its
 kind says that it needs out-of-range input.
 """
@@ -78,15 +81,21 @@ def compare(
     )
 
 
-def comparisons(observation: Observation, leg: str) -> Iterator[Comparison]:
-    """Every comparison of one leg that shapes allow (``outputs`` reports the others)."""
+def comparisons(
+    observation: Observation, leg: str, envelopes: tuple[tuple[Envelope, ...], ...] | None = None
+) -> Iterator[Comparison]:
+    """Every comparison of one leg that shapes allow (``outputs`` reports the others).
+
+    :param envelopes: instead of the observation's ``rounding`` ones.
+    """
+    envelopes = observation.rounding if envelopes is None else envelopes
     reference = observation.legs.get(reference_leg(observation))
     other = observation.legs[leg]
-    if reference is None or not reference.ran or observation.rounding is None:
+    if reference is None or not reference.ran or envelopes is None:
         return
-    if not len(observation.inputs) == len(reference.outputs) == len(other.outputs) == len(observation.rounding):
+    if not len(observation.inputs) == len(reference.outputs) == len(other.outputs) == len(envelopes):
         return
-    rows = zip(observation.inputs, reference.outputs, other.outputs, observation.rounding, strict=True)
+    rows = zip(observation.inputs, reference.outputs, other.outputs, envelopes, strict=True)
     for item, wanted, got, allowed in rows:
         if not len(wanted) == len(got) == len(allowed) == len(observation.lowering.outputs):
             continue
@@ -102,12 +111,24 @@ def judge(observation: Observation) -> list[Mismatch]:
     found = []
     for leg in compiled_legs(observation):
         wrong = [item for item in comparisons(observation, leg) if np.any(item.excess > 0)]
-        if wrong:
-            found.append(_mismatch(observation, leg, wrong))
+        if not wrong:
+            continue
+        if observation.saturation is None:
+            found.append(_mismatch(observation, leg, wrong, "outside rounding", observation.rounding))
+            continue
+        lenient = [item for item in comparisons(observation, leg, observation.saturation) if np.any(item.excess > 0)]
+        kind, allowed = ("outside rounding", observation.saturation) if lenient else ("qmin lost", observation.rounding)
+        found.append(_mismatch(observation, leg, lenient or wrong, kind, allowed))
     return found
 
 
-def _mismatch(observation: Observation, leg: str, wrong: list[Comparison]) -> Mismatch:
+def _mismatch(
+    observation: Observation,
+    leg: str,
+    wrong: list[Comparison],
+    kind: str,
+    allowed: tuple[tuple[Envelope, ...], ...] | None,
+) -> Mismatch:
     reference = reference_leg(observation)
     in_range = [item for item in wrong if item.item.in_range]
     worst = max(in_range or wrong, key=lambda item: float(item.excess.max()))
@@ -115,12 +136,12 @@ def _mismatch(observation: Observation, leg: str, wrong: list[Comparison]) -> Mi
     run = observation.inputs.index(worst.item)
     wanted = observation.legs[reference].outputs[run][worst.output]
     got = observation.legs[leg].outputs[run][worst.output]
-    assert observation.rounding is not None
-    envelope = observation.rounding[run][worst.output]
+    assert allowed is not None
+    envelope = allowed[run][worst.output]
     distance = abs(float(got.flat[at]) - float(wanted.flat[at])) / worst.unit
     unit = "steps" if worst.steps else "float32 epsilons of the largest value"
     elements = int(np.sum(worst.excess > 0))
-    kind = "outside rounding" if in_range else "outside rounding, out-of-range input only"
+    kind = kind if in_range else f"{kind}, out-of-range input only"
     message = (
         f"output {worst.output} {list(wanted.shape)}, {worst.item.origin} input {run}: "
         f"{elements} of {wanted.size} elements outside what rounding allows; "

@@ -2,8 +2,8 @@
 dtype and order.
 
 Nothing is zipped before its length is known to agree. Order: if output i carries what the
-reference returned as output j and the other way round, on every evaluation input, the outputs
-were swapped; equal outputs cannot tell and are left alone.
+reference returned as output j and the other way round (as codes, where outputs are quantized), on
+every evaluation input, the outputs were swapped; equal outputs cannot tell and are left alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import numpy as np
 
 from harness.distributions import Array
 from harness.judging import compiled_legs, reference_leg
-from harness.observation import Mismatch, Observation, Oracle
+from harness.observation import Domain, Mismatch, Observation, Oracle
+
+Runs = tuple[tuple[Array, ...], ...]
 
 
 def judge(observation: Observation) -> list[Mismatch]:
@@ -33,7 +35,7 @@ def judge(observation: Observation) -> list[Mismatch]:
         wrong = None
         for got, wanted in zip(leg.outputs, reference.outputs, strict=True):
             wrong = wrong or _difference(got, wanted)
-        wrong = wrong or _swapped(leg.outputs, reference.outputs)
+        wrong = wrong or _swapped(observation, leg.outputs, reference.outputs)
         if wrong is not None:
             found.append(_mismatch(leg_name, name, *wrong))
     return found
@@ -52,17 +54,30 @@ def _difference(got: tuple[Array, ...], wanted: tuple[Array, ...]) -> tuple[str,
     return None
 
 
-def _swapped(got: tuple[tuple[Array, ...], ...], wanted: tuple[tuple[Array, ...], ...]) -> tuple[str, str] | None:
+def _swapped(observation: Observation, got: Runs, wanted: Runs) -> tuple[str, str] | None:
     count = len(wanted[0]) if wanted else 0
+    domains = [item.domain for item in observation.lowering.outputs]
+    if len(domains) != count:
+        return None
     for i in range(count):
         for j in range(i + 1, count):
-            if _all_equal(got, i, wanted, j) and _all_equal(got, j, wanted, i) and not _all_equal(wanted, i, wanted, j):
+            crossed = _all_equal(got, i, wanted, j, domains) and _all_equal(got, j, wanted, i, domains)
+            if crossed and not _all_equal(wanted, i, wanted, j, domains):
                 return "order", f"outputs {i} and {j} are swapped: each carries the other's values on every input"
     return None
 
 
-def _all_equal(one: tuple[tuple[Array, ...], ...], i: int, other: tuple[tuple[Array, ...], ...], j: int) -> bool:
-    return all(np.array_equal(a[i], b[j]) for a, b in zip(one, other, strict=True))
+def _all_equal(one: Runs, i: int, other: Runs, j: int, domains: list[Domain | None]) -> bool:
+    """Do output i of one leg and output j of another carry the same codes (or values) on every input?"""
+    pairs = ((_codes(a[i], domains[i]), _codes(b[j], domains[j])) for a, b in zip(one, other, strict=True))
+    return all(np.array_equal(first, second) for first, second in pairs)
+
+
+def _codes(values: Array, domain: Domain | None) -> Array:
+    """A delegate that swaps its outputs swaps codes; each is then dequantized in the other's domain."""
+    if domain is None:
+        return values
+    return np.asarray(np.round(values.astype(np.float64) / domain.scale) + domain.zero_point)
 
 
 def _mismatch(leg: str, reference: str, kind: str, what: str) -> Mismatch:

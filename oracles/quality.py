@@ -47,7 +47,8 @@ def judge(observation: Observation) -> list[Mismatch]:
                         message=(
                             f"output {index} {list(floats.shape)}, calibration input {run}, "
                             f"element {place(floats, at)}: float {float(floats.flat[at]):.6g}, "
-                            f"quantized {float(codes.flat[at]):.6g}; quantization explains {float(envelope.low.flat[at]):.6g} to {float(envelope.high.flat[at]):.6g}"
+                            f"quantized {float(codes.flat[at]):.6g}; quantization explains "
+                            f"{float(envelope.low.flat[at]):.6g} to {float(envelope.high.flat[at]):.6g}"
                         ),
                         measured={
                             "excess": round(excess, 4),

@@ -51,7 +51,7 @@ def _infer_conv(spatial: int) -> Callable[[Types, Attributes], tuple[TensorType,
             kernel, stride, padding, dilation = (attributes[key][place]
                                                  for key in ("kernel", "stride", "padding", "dilation"))
             spare = size + 2 * padding - dilation * (kernel - 1) - 1
-            require(spare >= 0, f"kernel {kernel} with dilation {dilation} exceeds the padded size {size + 2 * padding}")
+            require(spare >= 0, f"kernel {kernel} with dilation {dilation} exceeds size {size} with padding {padding}")
             sizes.append(spare // stride + 1)
         return one((*shape[:-spatial - 1], outer, *sizes))
 
@@ -101,9 +101,10 @@ def _draw_window(draw: Draw, size: int) -> tuple[int, int, int, int]:
 
 def _draw_windows(draw: Draw, sizes: Shape) -> dict[str, list[int]]:
     """One window a dimension; usually the same for all where it fits."""
-    windows = [_draw_window(draw, min(sizes))] * len(sizes)
     if len(sizes) > 1 and one_in(draw, 3):
         windows = [_draw_window(draw, size) for size in sizes]
+    else:
+        windows = [_draw_window(draw, min(sizes))] * len(sizes)
     keys = ("kernel", "stride", "padding", "dilation")
     return {key: [window[place] for window in windows] for place, key in enumerate(keys)}
 
@@ -152,7 +153,8 @@ def _module(name: str, spatial: int) -> Callable[[Types, Attributes], str]:
         words = [f"{key}={tuple(attributes[key])!r}" for key in ("stride", "padding", "output_padding", "dilation")
                  if key in attributes]
         words += [f"groups={attributes['groups']!r}", f"bias={attributes['bias']!r}"]
-        return f"nn.{name}({inner}, {attributes['out_channels']!r}, {tuple(attributes['kernel'])!r}, {', '.join(words)})"
+        sizes = f"{inner}, {attributes['out_channels']!r}, {tuple(attributes['kernel'])!r}"
+        return f"nn.{name}({sizes}, {', '.join(words)})"
 
     return module
 
@@ -170,9 +172,11 @@ OPERATORS = (
              module=_module("Conv2d", 2), attributes=_WORDS, tags=_TAGS | {"seed"}),
     Operator("conv1d", "aten::conv1d(Tensor input, Tensor weight, Tensor? bias, SymInt[1] stride, SymInt[1] padding, "
              "SymInt[1] dilation, SymInt groups) -> Tensor", _accepts(3, 64), _draw_conv(1), _infer_conv(1),
-             module=_module("Conv1d", 1), attributes=_WORDS, tags=_TAGS),
+             module=_module("Conv1d", 1), attributes=_WORDS, tags=_TAGS | {"narrow"}),
     Operator("conv_transpose2d", "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias, "
-             "SymInt[2] stride, SymInt[2] padding, SymInt[2] output_padding, SymInt groups, SymInt[2] dilation) -> Tensor",
+             "SymInt[2] stride, SymInt[2] padding, SymInt[2] output_padding, SymInt groups, SymInt[2] dilation) "
+             "-> Tensor",
              _accepts(4, 64), _draw_transposed, _infer_transposed, module=_module("ConvTranspose2d", 2),
-             attributes={**_WORDS, "output_padding": "rows and columns added at one end of the result"}, tags=_TAGS),
+             attributes={**_WORDS, "output_padding": "rows and columns added at one end of the result"},
+             tags=_TAGS | {"narrow"}),
 )

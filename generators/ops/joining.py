@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from generators.rules import axis_of, floats, integer, integers, is_float, one, replaced, some_floats
-from generators.sizes import PLAIN, draw_dim, one_in, room, within
+from generators.sizes import BUDGET, PLAIN, between, draw_dim, one_in, pick, room, within
 from harness.case import Attributes, TensorType
 from harness.operators import Choice, Draw, Operator, Pool, Types, require
 
 
 def _joins(type_: TensorType) -> bool:
-    return is_float(type_) and type_.rank >= 1
+    return is_float(type_) and type_.rank >= 1 and type_.elements <= BUDGET // 2
 
 
 def _divides(type_: TensorType) -> bool:
-    return _joins(type_) and max(type_.shape) >= 2
+    return is_float(type_) and max(type_.shape, default=1) >= 2
 
 
 def _infer_cat(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
@@ -45,12 +45,14 @@ def _draw_cat(draw: Draw, pool: Pool, name: str) -> Choice:
     left = room(replaced(shape, axis, 1)) - shape[axis]
     names = [name]
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
+        if left < 1:
+            break
         if shape[axis] <= left and not one_in(draw, 3):
             # the same type: whatever the pool has, often the very same tensor
             again = shape[axis]
             other = name if one_in(draw, 5) else pool.operand(TensorType(shape))
         else:
-            again = draw(st.sampled_from(within(PLAIN, max(1, left))))
+            again = draw(st.sampled_from(within(PLAIN, left)))
             other = pool.operand(TensorType(replaced(shape, axis, again)))
         left -= again
         names.append(other)
@@ -107,21 +109,20 @@ def _infer_split(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
 
 def _divisible_dim(draw: Draw, shape: tuple[int, ...]) -> int:
     axes = [axis for axis, size in enumerate(shape) if size >= 2]
-    dim: int = draw(st.sampled_from(axes + [axis - len(shape) for axis in axes]))
-    return dim
+    return pick(draw, axes + [axis - len(shape) for axis in axes])
 
 
 def _draw_split(draw: Draw, pool: Pool, name: str) -> Choice:
     shape = pool.type_of(name).shape
     dim = _divisible_dim(draw, shape)
     size = shape[dim]
-    sizes: int | list[int] = draw(st.integers(-(-size // 4), size - 1))
+    sizes: int | list[int] = between(draw, -(-size // 4), size - 1)
     if draw(st.booleans()):
-        first = draw(st.integers(1, size - 1))
+        first = between(draw, 1, size - 1)
         rest = size - first
         sizes = [first, rest]
         if rest >= 2 and draw(st.booleans()):
-            second = draw(st.integers(1, rest - 1))
+            second = between(draw, 1, rest - 1)
             sizes = [first, second, rest - second]
     return Choice((name,), {"sizes": sizes, "dim": dim})
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from generators.rules import Shape, at_least, axes_of, flag, floats, integers, is_float, one
-from generators.sizes import one_in, within
+from generators.sizes import between, one_in, pick, within
 from harness.case import Attributes, TensorType
 from harness.operators import Choice, Draw, Operator, Pool, Types, require
 
@@ -60,9 +60,10 @@ def _draw_window(draw: Draw, size: int, *, dilated: bool) -> tuple[int, int, int
 
 def _draw_pool(draw: Draw, pool: Pool, name: str, *, dilated: bool) -> Attributes:
     height, width = pool.type_of(name).shape[-2:]
-    windows = [_draw_window(draw, min(height, width), dilated=dilated)] * 2
     if one_in(draw, 3):
         windows = [_draw_window(draw, size, dilated=dilated) for size in (height, width)]
+    else:
+        windows = [_draw_window(draw, min(height, width), dilated=dilated)] * 2
     kernel, stride, padding, dilation = (list(values) for values in zip(*windows, strict=True))
     attributes: Attributes = {"kernel": kernel, "stride": stride, "padding": padding,
                               "ceil_mode": one_in(draw, 3)}
@@ -107,7 +108,7 @@ def _draw_adaptive(draw: Draw, pool: Pool, name: str) -> Choice:
     output = []
     for size in pool.type_of(name).shape[-2:]:
         divisors = [part for part in range(1, size + 1) if size % part == 0]
-        output.append(draw(st.integers(1, size)) if one_in(draw, 3) else draw(st.sampled_from(divisors)))
+        output.append(between(draw, 1, size) if one_in(draw, 3) else pick(draw, divisors))
     return Choice((name,), {"output": output})
 
 
@@ -176,15 +177,15 @@ OPERATORS = (
     Operator("max_pool2d", "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
              "int[2] dilation, bool ceil_mode) -> Tensor", _planes, _draw_max, _infer_pool,
              call=_call_pool("max_pool2d"), attributes={**_POOL_WORDS, "dilation": "distance of window elements"},
-             tags=frozenset({"pooling"})),
+             tags=frozenset({"pooling", "narrow"})),
     Operator("avg_pool2d", "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
              "bool ceil_mode, bool count_include_pad) -> Tensor", _planes, _draw_avg, _infer_pool,
              call=_call_pool("avg_pool2d"),
              attributes={**_POOL_WORDS, "count_include_pad": "padding counts in the divisor"},
-             tags=frozenset({"pooling"})),
+             tags=frozenset({"pooling", "narrow"})),
     Operator("adaptive_avg_pool2d", "aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", _planes,
              _draw_adaptive, _infer_adaptive, call=_call_adaptive,
-             attributes={"output": "result [height, width]"}, tags=frozenset({"pooling"})),
+             attributes={"output": "result [height, width]"}, tags=frozenset({"pooling", "narrow"})),
     _reduction("mean", "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim) -> Tensor"),
     _reduction("sum", "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim) -> Tensor"),
     _reduction("amax", "aten::amax(Tensor self, int[1] dim, bool keepdim) -> Tensor"),

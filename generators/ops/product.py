@@ -129,9 +129,9 @@ OPERATORS = (
              call=_call_matmul, tags=frozenset({"product"})),
     Operator("bmm", "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
              lambda type_: is_float(type_) and type_.rank == 3, _draw_bmm, _infer_bmm, call=_call_bmm,
-             tags=frozenset({"product"})),
+             tags=frozenset({"product", "narrow"})),
     Operator("addmm", "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, Scalar beta, Scalar alpha) -> Tensor",
              lambda type_: is_float(type_) and type_.rank == 2, _draw_addmm, _infer_addmm, call=_call_addmm,
              attributes={"beta": "factor of the bias", "alpha": "factor of the product"},
-             tags=frozenset({"product"})),
+             tags=frozenset({"product", "narrow"})),
 )

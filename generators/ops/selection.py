@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from generators.rules import at_least, axis_of, floats, integer, integers, is_float, number, one, replaced
-from generators.sizes import BATCH, PLAIN, draw_dim, either_end, one_in, room, within
+from generators.sizes import BATCH, PLAIN, between, draw_dim, either_end, one_in, room, within
 from harness.case import Attributes, TensorType
 from harness.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
 
@@ -38,8 +38,8 @@ def _draw_slice(draw: Draw, pool: Pool, name: str) -> Choice:
     long = [axis for axis, size in enumerate(shape) if size >= 2] or [0]
     axis = draw(st.sampled_from(long))
     size = shape[axis]
-    start = draw(st.integers(0, size - 1))
-    stop = draw(st.integers(start + 1, size))
+    start = between(draw, 0, size - 1)
+    stop = between(draw, start + 1, size)
     step = draw(st.sampled_from(within((1, 1, 1, 2, 3), size)))
     attributes: Attributes = {"dim": either_end(draw, axis, len(shape)), "start": start, "stop": stop, "step": step}
     if start == 0 and one_in(draw, 2):
@@ -156,12 +156,15 @@ def _draw_pad(draw: Draw, pool: Pool, name: str) -> Choice:
     """Pads of the last one, two or three dimensions; a negative one (a crop) now and then."""
     shape = pool.type_of(name).shape
     pads: list[int] = []
+    left = room(shape)
     for place in range(draw(st.integers(1, min(3, len(shape))))):
         size = shape[-1 - place]
-        least = 1 - size if one_in(draw, 8) else 0
-        before, after = draw(st.sampled_from([1, 0, 2, 3])), draw(st.sampled_from([0, 1, 2]))
-        if least < 0:
-            before, after = draw(st.integers(max(-2, least), -1)), after
+        most = (left - 1) * size
+        before = draw(st.sampled_from([pad for pad in (1, 0, 2, 3) if pad <= most]))
+        if size > 1 and one_in(draw, 8):
+            before = -draw(st.integers(1, min(2, size - 1)))
+        after = draw(st.sampled_from([pad for pad in (0, 1, 2) if before + pad <= most]))
+        left //= -(-(size + max(0, before + after)) // size)
         pads += [before, after]
     return Choice((name,), {"pad": pads, "value": draw(PAD_VALUES)})
 
@@ -176,10 +179,6 @@ def _sliceable(type_: TensorType) -> bool:
 
 def _selectable(type_: TensorType) -> bool:
     return is_float(type_) and type_.rank >= 2
-
-
-def _paddable(type_: TensorType) -> bool:
-    return _sliceable(type_) and type_.elements <= 600
 
 
 _STRIDED = frozenset({"layout", "strided"})
@@ -197,7 +196,7 @@ OPERATORS = (
     Operator("repeat", "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", _sliceable, _draw_repeat,
              _infer_repeat, call=_call_repeat, attributes={"repeats": "how often along each dimension"},
              tags=frozenset({"layout"})),
-    Operator("pad", "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value) -> Tensor", _paddable, _draw_pad,
+    Operator("pad", "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value) -> Tensor", _sliceable, _draw_pad,
              _infer_pad, call=_call_pad,
              attributes={"pad": "before and after, pairs from the last dimension", "value": "what is put there"},
              tags=frozenset({"layout"})),

@@ -42,6 +42,13 @@ def run_flatbuffer(tosa: bytes, arrays: Sequence[Array]) -> list[Array]:
     return list(outputs)
 
 
+def input_count(tosa: bytes) -> int:
+    """Number of inputs of a flatbuffer's main block."""
+    from tosa.TosaGraph import TosaGraph
+
+    return int(TosaGraph.GetRootAs(tosa, 0).Regions(0).Blocks(0).InputsLength())
+
+
 def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
     import torch
 
@@ -62,6 +69,9 @@ def _run_delegate(tosa: bytes, module: Any, tensors: list[Any]) -> list[Any]:
     if len(formal) != len(tensors):
         raise ReferenceModelError(f"the delegate takes {len(formal)} inputs and is called with {len(tensors)}")
     arrays = [to_memory_order(tensor, like) for tensor, like in zip(tensors, formal, strict=True)]
+    wanted = input_count(tosa)
+    if wanted != len(arrays):
+        raise ReferenceModelError(f"the delegate is called with {len(arrays)} inputs, its TOSA graph has {wanted}")
     outputs = run_flatbuffer(tosa, arrays)
     if len(outputs) != len(promised):
         raise ReferenceModelError(

@@ -6,11 +6,13 @@ This package walks the graph that PT2E produced in float64 and carries, for ever
 lowest and highest value that a correct implementation may hold. There is no tolerance to tune:
 an element whose exact value is not near a rounding border has an envelope of width zero.
 
-Two questions use the same walk (``policy``):
+Three questions use the same walk (``policy``):
 
 * ``rounding``: what may the compiled program return? Quantize nodes round; freedom comes from
   ties, float32 evaluation and the fixed-point forms listed in ``freedom``. The ``numeric`` oracle
   compares the compiled program with this.
+* ``saturation``: the same, if codes below a quantize node's qmin (-127, -32767) but inside the
+  integer type were allowed. It tells a lost qmin from every other mismatch.
 * ``quantization``: what may the recipe do to the float model? Quantize nodes add half a step and
   their clipping, weights half a step. The ``quality`` oracle compares float eager's and
   quantized eager's outputs with this.

@@ -31,7 +31,7 @@ from harness.rounding.interval import (
 )
 from harness.rounding.rules import RULES, Call, base_name
 
-Policy = Literal["rounding", "quantization"]
+Policy = Literal["rounding", "saturation", "quantization"]
 
 _CLAMPS = (
     "aten.relu",
@@ -119,6 +119,10 @@ class _Walk:
             low = torch.ceil(steps_low - slack_low - 0.5) + zero_point
             high = torch.floor(steps_high + slack_high + 0.5) + zero_point
             codes = Interval(low.clamp(qmin, qmax), high.clamp(qmin, qmax))
+        elif self.policy == "saturation":
+            low = torch.ceil(steps_low - slack_low - 0.5) + zero_point
+            high = torch.floor(steps_high + slack_high + 0.5) + zero_point
+            codes = Interval(low.clamp(_lowest_code(qmin), qmax), high.clamp(qmin, qmax))
         else:
             low, high = steps_low - 0.5 + zero_point, steps_high + 0.5 + zero_point
             codes = hull(Interval(low, high), Interval(low.clamp(qmin, qmax), high.clamp(qmin, qmax)))
@@ -131,7 +135,7 @@ class _Walk:
         if isinstance(value, Codes):
             codes = value.codes
             result = Interval((codes.low - zero_point) * scale, (codes.high - zero_point) * scale, scale, bits)
-            if self.policy == "rounding" and _between_clamps(node):
+            if self.policy != "quantization" and _between_clamps(node):
                 held = Interval(
                     value.before.low.clamp((qmin - zero_point) * scale, (qmax - zero_point) * scale),
                     value.before.high.clamp((qmin - zero_point) * scale, (qmax - zero_point) * scale),
@@ -160,6 +164,11 @@ class _Walk:
         else:
             low = high = np.asarray(value)
         return Envelope(low, high, tuple(dict.fromkeys(self.unjudged)))
+
+
+def _lowest_code(qmin: int) -> int:
+    """Lowest code of the integer type that ``qmin`` belongs to (qmin -127 in int8: -128)."""
+    return qmin - 1 if qmin in (-127, -32767) else qmin
 
 
 def _attribute(module: torch.nn.Module, path: str) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.observation import Envelope, Failure, LegResult
+from harness.observation import Domain, Envelope, Failure, LegResult
 from harness.registry import oracles
 from oracles.crash import normalized
 from tests.unit.observations import CASE, observation
@@ -90,6 +90,17 @@ def test_outputs_sees_swapped_outputs_but_not_equal_ones():
     assert found.kind == "order"
     assert judge("outputs", legs((one, one), (one, one))) == []
     assert judge("outputs", legs((one, two), (one, two))) == []
+
+
+def test_outputs_sees_swapped_codes_of_outputs_in_different_domains():
+    base = observation([1.0], [1.0], outputs=2)
+    other = replace(base.lowering.outputs[1], domain=Domain(0.25, 3, -128, 127))
+    base = replace(base, lowering=replace(base.lowering, outputs=(base.lowering.outputs[0], other)))
+    wanted = (np.array([1.0], np.float32), np.array([1.0], np.float32))  # codes 2 and 7
+    got = (np.array([3.5], np.float32), np.array([-0.25], np.float32))  # codes 7 and 2
+    legs = {"quantized-eager": LegResult((wanted,)), "tosa-reference": LegResult((got,))}
+    [found] = judge("outputs", replace(base, legs=legs))
+    assert found.kind == "order"
 
 
 def test_quality_sees_float_outside_what_quantization_explains():

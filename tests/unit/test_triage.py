@@ -90,6 +90,8 @@ NOTHING = CaseResult(case="c.json")
         ({"status": "reproduces", "bucket": "x"}, NOTHING, "unexpected pass", True),
         ({"status": "fixed"}, NOTHING, "fixed", False),
         ({"status": "fixed"}, FOUND, "unexpected failure", True),
+        ({"status": "fixed", "other": (FINDING.bucket,)}, FOUND, "fixed", False),
+        ({"status": "reproduces", "bucket": "x", "other": (FINDING.bucket,)}, FOUND, "unexpected pass", True),
         ({}, NOTHING, "no expectation", False),
         ({}, FOUND, "no expectation", True),
         ({"status": "fixed"}, CaseResult(case="c", problem="bad"), "cannot run", True),

@@ -1,0 +1,91 @@
+"""Whole cases: a graph with calibration, recipe and seeds, once for each target.
+
+``draw_block`` is what a campaign calls: the examples of one numbered block, the same in every
+process and on every machine. Blocks make shards and resuming simple: a graph is named by
+(seed, block, place).
+
+Hypothesis picks the examples; its database is off and its seed derived from (seed, block). Every
+strategy here draws from short lists and from ranges below 100, which Hypothesis does not mix with
+numbers that it finds in local source files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import hypothesis
+import msgspec
+from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
+
+from generators.adversarial import draw_calibration
+from generators.graphs import graphs
+from generators.recipes import recipes
+from harness.case import Case, Graph, Seeds
+from harness.operators import Draw
+from harness.target import parse_target
+
+SAMPLES = (2, 1, 2, 3)
+SEEDS = st.integers(0, 99)
+RUN = 10
+
+
+@st.composite
+def cases(draw: Draw, targets: Sequence[str]) -> tuple[Case, ...]:
+    """One case a target; they share everything else (without quantization the recipe is "float")."""
+    graph = draw(graphs())
+    calibration = draw_calibration(draw, graph)
+    recipe = draw(recipes(graph))
+    samples = draw(st.sampled_from(SAMPLES))
+    seeds = Seeds(weights=draw(SEEDS), calibration=draw(SEEDS), evaluation=draw(SEEDS))
+    return tuple(
+        Case(graph=graph, calibration=calibration, samples=samples, seeds=seeds, target=target,
+             recipe=recipe if parse_target(target).quantized else "float")
+        for target in targets
+    )
+
+
+def graph_digest(graph: Graph) -> str:
+    """Twelve hex digits that identify a graph."""
+    text = json.dumps(msgspec.to_builtins(graph), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def run_seed(seed: int, block: int, run: int) -> int:
+    """The Hypothesis seed of one run of a block."""
+    return int.from_bytes(hashlib.sha256(f"armdiff {seed} {block} {run}".encode()).digest()[:8], "big")
+
+
+def draw_block(seed: int, block: int, count: int, targets: Sequence[str]) -> list[tuple[Case, ...]]:
+    """The first ``count`` graphs of a block with their cases, no graph twice.
+
+    A larger ``count`` appends to what a smaller one returns.
+    """
+    found: dict[str, tuple[Case, ...]] = {}
+    for run in range(count + 1):
+        for drawn in _fresh_examples(run_seed(seed, block, run), tuple(targets)):
+            found.setdefault(graph_digest(drawn[0].graph), drawn)
+        if len(found) >= count:
+            break
+    return list(found.values())[:count]
+
+
+def _fresh_examples(seed: int, targets: tuple[str, ...]) -> list[tuple[Case, ...]]:
+    """Examples of one short Hypothesis run.
+
+    Short, because after ten examples Hypothesis goes over to mutating what it has: good for
+    finding coincidences, but most of a long run is then variations of a few graphs.
+    """
+    examples: list[tuple[Case, ...]] = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(database=None, phases=[Phase.generate], deadline=None, max_examples=RUN,
+                         suppress_health_check=list(HealthCheck))
+    @hypothesis.given(cases(targets))
+    def collect(drawn: tuple[Case, ...]) -> None:
+        examples.append(drawn)
+
+    collect()
+    return examples[1:]  # the first one is the same simplest example in every run

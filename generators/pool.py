@@ -1,0 +1,183 @@
+"""The graph while it is being drawn: its values, their types, and how to add to it.
+
+``GraphPool`` is what operator strategies see (``harness.operators.Pool``) and what motifs build
+with. It infers the type of everything it adds, so a finished graph is valid by construction.
+
+Words: a *loose* value may lie in memory in another order than its dimensions say (a permuted or
+expanded one, and whatever is computed from it); operators tagged "dense" do not get one.
+
+Invariants: every input and constant is made for a node that uses it at once; ``finish`` makes
+every value that nothing uses an output, except some results of an operator that has several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from generators.rules import Shape
+from generators.sizes import draw_any_shape, one_in, pick
+from harness.case import Constant, Graph, Input, Node, TensorType
+from harness.operators import Draw, Operator
+from harness.registry import operators
+
+MOST_INPUTS = 3
+LITERAL_MOST = 16
+_NEW_INPUT, _NEW_CONSTANT = "?input", "?constant"
+
+NUMBERS = st.sampled_from([0.0, 1.0, 0.5, -1.0, 2.0, -0.25, 0.1, 6.0, -3.0])
+RANGES = st.sampled_from([(-1.0, 1.0), (0.0, 1.0), (-0.1, 0.1), (-4.0, 2.0), (0.5, 0.6), (-20.0, 20.0)])
+
+
+def result_names(node: str, count: int) -> tuple[str, ...]:
+    """Names of a node's results: the node's own, or ``node.0``, ``node.1``… if there are several."""
+    return (node,) if count == 1 else tuple(f"{node}.{place}" for place in range(count))
+
+
+class GraphPool:
+    """A graph under construction. ``draw`` is Hypothesis' draw function."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self.inputs: list[Input] = []
+        self.constants: list[Constant] = []
+        self.nodes: list[Node] = []
+        self.types: dict[str, TensorType] = {}
+        self.results: dict[str, tuple[str, ...]] = {}
+        self.used: set[str] = set()
+        self.loose: set[str] = set()
+
+    def type_of(self, name: str) -> TensorType:
+        return self.types[name]
+
+    def shape(self, name: str) -> Shape:
+        return self.types[name].shape
+
+    def input(self, shape: Sequence[int]) -> str:
+        """A new input."""
+        name = f"x{len(self.inputs)}"
+        self.inputs.append(Input(name=name, shape=tuple(shape)))
+        self.types[name] = TensorType(tuple(shape))
+        return name
+
+    def constant(self, kind: str, shape: Sequence[int], **parameters: Any) -> str:
+        """A new constant."""
+        name = f"c{len(self.constants)}"
+        self.constants.append(Constant(name=name, shape=tuple(shape), kind=kind, parameters=parameters))
+        self.types[name] = TensorType(tuple(shape))
+        if kind == "ramp":
+            self.loose.add(name)
+        return name
+
+    def add_all(self, operator: str, *inputs: str, **attributes: Any) -> tuple[str, ...]:
+        """Add a node; the names of its results."""
+        entry = operators()[operator]
+        node = Node(name=f"n{len(self.nodes)}", operator=operator, inputs=inputs, attributes=attributes)
+        types = entry.infer([self.types[name] for name in inputs], attributes)
+        names = result_names(node.name, len(types))
+        self.nodes.append(node)
+        self.results[node.name] = names
+        self.types.update(zip(names, types, strict=True))
+        self.used.update(inputs)
+        if "strided" in entry.tags or self.loose.intersection(inputs):
+            self.loose.update(names)
+        return names
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node that has one result; its name."""
+        (name,) = self.add_all(operator, *inputs, **attributes)
+        return name
+
+    def operand(self, wanted: TensorType, *, constants: bool = True) -> str:
+        """A value of exactly this type: an existing one, a new input or a new constant."""
+        same = [name for name, type_ in self.types.items() if type_ == wanted]
+        options = list(dict.fromkeys(same[:1] + same[-3:]))
+        if len(self.inputs) < MOST_INPUTS or not (options or constants):
+            options += [_NEW_INPUT, _NEW_INPUT]
+        if constants:
+            options += [_NEW_CONSTANT, _NEW_CONSTANT]
+        chosen: str = self.draw(st.sampled_from(options))
+        if chosen == _NEW_INPUT:
+            return self.input(wanted.shape)
+        return self.draw_constant(wanted.shape) if chosen == _NEW_CONSTANT else chosen
+
+    def draw_constant(self, shape: Shape) -> str:
+        """A new constant of any kind that this shape allows."""
+        kinds = ["full", "zeros", "ones", "random", "random"]
+        if len(shape) == 1:
+            kinds += ["arange"] * 6
+        if shape and max(shape) > 1:
+            kinds += ["ramp", "ramp"]
+        elements = TensorType(shape).elements
+        if elements <= LITERAL_MOST:
+            kinds += ["literal"] * 2
+        draw, kind = self.draw, self.draw(st.sampled_from(kinds))
+        match kind:
+            case "full":
+                return self.constant(kind, shape, value=draw(NUMBERS))
+            case "arange":
+                start, step = draw(st.sampled_from([(0.0, 1.0), (-1.0, 0.25), (1.0, -0.5), (0.5, 0.1)]))
+                return self.constant(kind, shape, start=start, step=step)
+            case "ramp":
+                low, high = draw(RANGES)
+                axes = [axis for axis, size in enumerate(shape) if size > 1]
+                return self.constant(kind, shape, start=low, stop=high, dim=draw(st.sampled_from(axes)))
+            case "random":
+                low, high = draw(RANGES)
+                return self.constant(kind, shape, seed=draw(st.integers(0, 99)), low=low, high=high)
+            case "literal":
+                return self.constant(kind, shape, values=[draw(NUMBERS) for _ in range(elements)])
+        return self.constant(kind, shape)
+
+    def source(self) -> str:
+        """Where the next node starts: an unused value as a rule, any value, or a new input."""
+        known = [name for name in self.types if name not in {item.name for item in self.constants}]
+        unused = [name for name in reversed(known) if name not in self.used]
+        if not known or (len(self.inputs) < MOST_INPUTS and one_in(self.draw, 12)):
+            return self.input(draw_any_shape(self.draw))
+        return pick(self.draw, known if not unused or one_in(self.draw, 8) else unused)
+
+    def free_node(self) -> None:
+        """Add any operator that fits some value."""
+        source = self.source()
+        entry = pick(self.draw, self.fitting(source))
+        choice = entry.draw(self.draw, self, source)
+        self.add_all(entry.name, *choice.inputs, **choice.attributes)
+
+    def fitting(self, source: str) -> list[Operator]:
+        """Operators that can start from this value, each as often as it should be drawn."""
+        return [entry for entry in operators().values()
+                if entry.accepts(self.types[source]) and not ("dense" in entry.tags and source in self.loose)
+                for _ in range(_weight(entry))]
+
+    def finish(self) -> Graph:
+        """The graph, with every value that nothing uses as an output."""
+        outputs = []
+        for names in self.results.values():
+            free = [name for name in names if name not in self.used]
+            if len(free) < len(names) and len(names) > 1 and not one_in(self.draw, 3):
+                continue  # some results of a split simply go nowhere
+            outputs += free
+        return Graph(inputs=tuple(self.inputs), constants=tuple(self.constants), nodes=tuple(self.nodes),
+                     outputs=tuple(outputs + self._extra_outputs(outputs)))
+
+    def _extra_outputs(self, outputs: Sequence[str]) -> list[str]:
+        """Sometimes a value that is used inside is returned, too, or an output twice."""
+        inner = [name for names in self.results.values() for name in names if name in self.used]
+        if inner and one_in(self.draw, 10):
+            return [self.draw(st.sampled_from(inner))]
+        if outputs and one_in(self.draw, 40):
+            return [outputs[0]]
+        return []
+
+
+def _weight(entry: Operator) -> int:
+    """How often an operator is drawn: what the seeds are made of often, reductions and such seldom.
+
+    "narrow" operators fit few values (one rank only), so they are likelier where they do.
+    """
+    if "rare" in entry.tags:
+        return 2
+    return 9 if "seed" in entry.tags else 8 if "narrow" in entry.tags else 3

@@ -1,0 +1,47 @@
+"""``recipes(graph)``: quantization recipes in their one spelling.
+
+More than half are the plain ``a8w8`` that users start with; the rest vary one or two choices.
+``io=uint8`` and fixed activations stay rare: they are configurations of particular products.
+Shrinks to ``a8w8``.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from generators.sizes import one_in, pick
+from harness.case import Graph
+from harness.operators import Draw
+from harness.recipe import Recipe
+
+# one entry is one chance in twenty
+WIDTHS = ("plain",) * 12 + ("a8w8",) * 4 + ("a16w8",) * 4
+
+
+def _float_nodes(draw: Draw, graph: Graph) -> tuple[str, ...]:
+    """One or two nodes that stay float, in one recipe of ten; never every node."""
+    names = [node.name for node in graph.nodes]
+    if len(names) < 2 or not one_in(draw, 10):
+        return ()
+    first = pick(draw, names)
+    second = pick(draw, names) if len(names) > 2 and one_in(draw, 3) else first
+    return tuple(name for name in names if name in (first, second))
+
+
+@st.composite
+def recipes(draw: Draw, graph: Graph) -> str:
+    """A quantized recipe for this graph, as a string."""
+    widths = draw(st.sampled_from(WIDTHS))
+    if widths == "plain":
+        return str(Recipe(float_nodes=_float_nodes(draw, graph)))
+    per_channel = draw(st.booleans())
+    float_nodes = _float_nodes(draw, graph)
+    if widths == "a16w8":
+        io = "same" if one_in(draw, 6) else None
+        return str(Recipe(widths=widths, per_channel=per_channel, io=io, float_nodes=float_nodes))
+    if one_in(draw, 12):
+        return str(Recipe(qmin=-127, fixed_activations=True, io="fixed"))
+    io = draw(st.sampled_from([None] * 7 + ["same", "same", "uint8"]))
+    qmin = draw(st.sampled_from([-127, -127, -128]))
+    weight_qmin = -128 if one_in(draw, 5) else -127
+    return str(Recipe(per_channel=per_channel, qmin=qmin, weight_qmin=weight_qmin, io=io, float_nodes=float_nodes))

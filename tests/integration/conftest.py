@@ -1,0 +1,117 @@
+"""Shared lowerings: each case is observed once a test process, whoever asks."""
+
+import functools
+
+import pytest
+
+from harness.case import Case, Constant, Distribution, Graph, Input, Node, Seeds
+
+
+def uniform(low=-1.0, high=1.0):
+    return Distribution(kind="uniform", parameters={"low": low, "high": high})
+
+
+def node(name, operator, *inputs, **attributes):
+    return Node(name=name, operator=operator, inputs=inputs, attributes=attributes)
+
+
+CONV = {
+    "out_channels": 4,
+    "kernel": [3, 3],
+    "stride": [1, 1],
+    "padding": [1, 1],
+    "dilation": [1, 1],
+    "groups": 1,
+    "bias": True,
+}
+
+
+def sigmoid_case(target="TOSA-1.0+INT", recipe="a8w8"):
+    """relu then sigmoid: two operators that are right in every release."""
+    return Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(1, 4)),),
+            nodes=(node("n0", "relu", "x"), node("n1", "sigmoid", "n0")),
+            outputs=("n1",),
+        ),
+        calibration={"x": uniform()},
+        target=target,
+        recipe=recipe,
+    )
+
+
+def two_outputs_case(target="TOSA-1.0+INT"):
+    """Two outputs of one shape with different values."""
+    return Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(1, 4)), Input(name="y", shape=(1, 4))),
+            nodes=(node("n0", "sigmoid", "x"), node("n1", "tanh", "y")),
+            outputs=("n0", "n1"),
+        ),
+        calibration={"x": uniform(), "y": uniform(-2.0, 2.0)},
+        seeds=Seeds(calibration=3),
+        target=target,
+    )
+
+
+def relu_join_case(target="TOSA-1.0+INT"):
+    """Seed 001's pattern: conv -> relu -> cat with a sibling that is shifted below zero."""
+    return Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(1, 4, 8, 8)), Input(name="y", shape=(1, 4, 8, 8))),
+            nodes=(
+                node("n0", "conv2d", "x", **CONV),
+                node("n1", "relu", "n0"),
+                node("n2", "cat", "n1", "y", dim=1),
+            ),
+            outputs=("n2",),
+        ),
+        calibration={"x": uniform(), "y": uniform(-0.5, 0.5)},
+        recipe="a8w8,qmin=-127",
+        target=target,
+    )
+
+
+def linear_case(target="TOSA-1.0+INT", recipe="a8w8"):
+    """A linear layer on its own."""
+    return Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(2, 6)),),
+            nodes=(node("n0", "linear", "x", out_features=4, bias=True),),
+            outputs=("n0",),
+        ),
+        calibration={"x": uniform()},
+        recipe=recipe,
+        target=target,
+    )
+
+
+def constant_join_case(target="TOSA-1.0+INT"):
+    """Seed 000's pattern: full -> cat with an activation."""
+    return Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(1, 2, 4)),),
+            constants=(Constant(name="k0", shape=(1, 2, 4), kind="full", parameters={"value": 0.5}),),
+            nodes=(node("n0", "cat", "k0", "x", dim=1),),
+            outputs=("n0",),
+        ),
+        calibration={"x": uniform()},
+        target=target,
+    )
+
+
+@functools.cache
+def _observed(data):
+    from harness.case import decode_case
+    from harness.lowering import StageClock
+    from harness.running import observe
+
+    return observe(decode_case(data), StageClock())
+
+
+@pytest.fixture(scope="session")
+def observed():
+    """``observed(case)``: the observation of a case, computed once."""
+    from harness.case import encode_case
+
+    return lambda case: _observed(encode_case(case))

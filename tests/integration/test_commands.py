@@ -1,0 +1,106 @@
+"""The commands as a user runs them, in processes of their own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+MODEL = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        return torch.sigmoid(self.inner(x))
+torch.manual_seed(0)
+model = Net()
+calibration = [(torch.rand(1, 4),), (torch.rand(1, 4),)]
+"""
+
+
+def armdiff(*arguments, cwd):
+    command = [sys.executable, "-m", "harness.cli", *(str(item) for item in arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
+
+
+def check(tmp_path, text, *options):
+    (tmp_path / "model.py").write_text(text)
+    return armdiff("check", "model.py", "--target", "TOSA-1.0+INT", "--jobs", "1", *options, cwd=tmp_path)
+
+
+def test_check_of_a_healthy_model(tmp_path):
+    result = check(tmp_path, MODEL + "inputs = [(torch.ones(1, 4),)]\n", "--json", "out.json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "nothing new" in result.stdout
+    data = json.loads((tmp_path / "out.json").read_text())
+    assert data["findings"] == []
+    assert data["legs"]["tosa-reference"]["ran"] == 1
+    assert data["cases"] == 1
+    stored = tmp_path / "armdiff-out" / "check" / "model-TOSA-1.0+INT"
+    assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors"}
+
+
+def test_configure_is_used_and_recorded_as_float_nodes(tmp_path):
+    result = check(tmp_path, MODEL + "def configure(q):\n    q.set_module_name('inner', None)\n", "--json", "out.json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    case = json.loads((tmp_path / "armdiff-out" / "check" / "model-TOSA-1.0+INT" / "case.json").read_text())
+    assert case["recipe"] == "a8w8,float=linear"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (MODEL + "raise RuntimeError('broken')\n", "model.py, line 12: raises RuntimeError: broken; make"),
+        (MODEL.replace("model = Net()", "net = Net()"), "model.py: defines no 'model'; define model as an nn.Module"),
+        (MODEL.replace("calibration =", "samples ="), "model.py: defines no 'calibration'; define calibration"),
+        (MODEL.replace("rand(1, 4),), (", "rand(1, 5),), ("), "model fails on calibration[0] (inputs [1, 5])"),
+        (MODEL.replace("(torch.rand(1, 4),)]", "(torch.rand(2, 4),)]"), "calibration[1][0] is torch.float32 [2, 4]"),
+        (MODEL + "inputs = [torch.rand(1, 4)]\n", "inputs[0] is not a tuple of tensors; write (x,)"),
+        ("def broken(:\n", "model.py, line 1: raises SyntaxError"),
+    ],
+)
+def test_a_bad_file_is_one_line_and_status_2(tmp_path, text, part):
+    result = check(tmp_path, text)
+    assert result.returncode == 2
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("armdiff: starting")]
+    assert len(lines) == 1, result.stderr
+    assert part in lines[0]
+
+
+DEADLY = """
+def configure(quantizer):
+    import os, signal
+    if type(quantizer).__module__.startswith("executorch"):
+        print("last words", flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+def test_a_native_death_is_a_finding_with_its_stage_and_last_words(tmp_path):
+    result = check(tmp_path, MODEL + DEADLY, "--json", "out.json")
+    assert result.returncode == 1, result.stdout + result.stderr
+    [finding] = json.loads((tmp_path / "out.json").read_text())["findings"]
+    assert finding["oracle"] == "crash"
+    assert "SIGSEGV" in finding["message"]
+    assert "last words" in finding["detail"]
+    assert finding["stage"]
+
+
+def test_fuzz_is_deterministic_and_complete(tmp_path):
+    results = []
+    for name in ("a", "b"):
+        run = armdiff("fuzz", "--max-examples", "3", "--seed", "5", "--target", "TOSA-1.0+INT", "--out", name, "--json",
+                      f"{name}.json", cwd=tmp_path)
+        assert run.returncode in (0, 1), run.stderr
+        data = json.loads((tmp_path / f"{name}.json").read_text())
+        data.pop("seconds")
+        results.append((data, {file.name: file.read_bytes() for file in (tmp_path / name / "cases").iterdir()}))
+    (first, cases), (second, other_cases) = results
+    assert cases == other_cases
+    assert len(cases) == first["graphs"] == first["cases"] == 3
+    assert [(item["bucket"], item["message"]) for item in first["findings"]] == [
+        (item["bucket"], item["message"]) for item in second["findings"]
+    ]
+    assert sum(row["ran"] + row["skipped"] for row in first["legs"].values()) > 0

@@ -1,0 +1,99 @@
+"""Real lowerings of a handful of graphs: what a clean case looks like, and seed 001's on this release."""
+
+import numpy as np
+import pytest
+
+from harness.compat.releases import release_line
+from harness.judging import TOSA
+from harness.running import InvalidCase, judge, observe
+from harness.target import DEFAULT_TARGETS
+from oracles.numeric import comparisons
+from tests.integration.conftest import (
+    constant_join_case,
+    linear_case,
+    relu_join_case,
+    sigmoid_case,
+    two_outputs_case,
+)
+
+
+@pytest.mark.parametrize("target", DEFAULT_TARGETS)
+def test_a_clean_case_runs_every_leg_and_is_exact(observed, target):
+    seen = observed(sigmoid_case(target))
+    assert judge(seen) == []
+    assert seen.failure is None
+    assert {name for name, leg in seen.legs.items() if leg.ran} == {"eager", "quantized-eager", TOSA}
+    assert all(leg.skipped for name, leg in seen.legs.items() if name.startswith("ethos-u"))
+    for wanted, got in zip(seen.legs["quantized-eager"].outputs, seen.legs[TOSA].outputs, strict=True):
+        assert np.array_equal(wanted[0], got[0])
+    assert len(seen.legs[TOSA].outputs) == len(seen.inputs) >= 4
+
+
+@pytest.mark.parametrize("target", DEFAULT_TARGETS)
+def test_the_lowering_leaves_a_record(observed, target):
+    record = observed(sigmoid_case(target)).lowering
+    [delegate] = record.delegates
+    assert delegate.tosa is not None
+    assert b"TOSA" in delegate.tosa[:16]
+    assert (delegate.payload == delegate.tosa) == target.startswith("TOSA")
+    assert {"aten.relu.default", "aten.sigmoid.default"} <= set(delegate.operators)
+    assert record.fallback == ()
+    assert record.program_bytes > 0
+    assert {"export", "prepare", "convert", "lower", "emit"} <= set(record.seconds)
+    assert record.outputs[0].domain is not None
+    assert record.outputs[0].shape == (1, 4)
+
+
+def test_a16w8_and_fp_profiles_are_clean(observed):
+    assert judge(observed(sigmoid_case(recipe="a16w8"))) == []
+    fp = observed(linear_case("TOSA-1.0+FP", "float"))
+    assert judge(fp) == []
+    assert fp.legs["quantized-eager"].skipped
+    assert fp.lowering.delegates
+
+
+def test_several_outputs_keep_their_order(observed):
+    seen = observed(two_outputs_case())
+    assert judge(seen) == []
+    assert len(seen.legs[TOSA].outputs[0]) == 2
+
+
+def test_a_factory_constant_joined_with_an_activation_is_exact(observed):
+    assert judge(observed(constant_join_case())) == []
+
+
+def test_parts_left_float_fall_back_and_still_agree(observed):
+    seen = observed(sigmoid_case(recipe="a8w8,float=n1"))
+    assert judge(seen) == []
+    assert "aten.sigmoid.default" in seen.lowering.fallback
+
+
+def test_the_envelope_is_sharp(observed):
+    for case in (sigmoid_case(), linear_case(), two_outputs_case()):
+        for row in comparisons(observed(case), TOSA):
+            assert row.unsound == 0
+            assert row.unjudged == 0
+            assert row.bound <= 1.01
+
+
+@pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")
+@pytest.mark.parametrize("target", DEFAULT_TARGETS)
+def test_a_lost_clamp_is_found_on_every_default_target(observed, target):
+    """conv -> relu in a shared domain with zp != qmin: the fusion moves the clamp into qmin and loses it."""
+    found = judge(observed(relu_join_case(target)))
+    assert [item.oracle for item in found] == ["numeric"]
+    assert found[0].measured["in_range"] is True
+    assert found[0].measured["distance"] > 2
+
+
+def test_a_module_that_fails_in_eager_is_no_case():
+    import torch
+
+    class Broken(torch.nn.Module):
+        def forward(self, x):
+            raise ValueError("no")
+
+    from harness.lowering import StageClock
+
+    with pytest.raises(InvalidCase, match="fails in float eager: ValueError: no"):
+        observe(sigmoid_case(), StageClock(), model=Broken())

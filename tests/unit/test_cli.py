@@ -1,0 +1,70 @@
+"""The command line: exit status, one-line errors, JSON; nothing here starts a worker."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(item) for item in arguments])
+
+
+@pytest.mark.parametrize("verb", ["fuzz", "check", "replay", "census", "doctor"])
+def test_every_verb_has_help_with_an_example_and_json(verb):
+    result = run(verb, "--help")
+    assert result.exit_code == 0
+    assert f"Example: armdiff {verb}" in result.output
+    assert "--json" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["fuzz", "--target", "ethos-u55-7"], "--target: unknown target 'ethos-u55-7'; use one of TOSA-1.0+INT"),
+        (["fuzz", "--time", "soon"], "--time: 'soon' is not a duration; write for example 90s"),
+        (["fuzz", "--jobs", "many"], "--jobs: 'many' is not a number of workers"),
+        (["fuzz", "--shard", "3/2"], "--shard: '3/2' is no shard"),
+        (["check", "no-such-file.py"], "no-such-file.py: is no file; give a Python file"),
+        (["replay", "no-such-folder"], "no-such-folder: does not exist; give corpus folders"),
+    ],
+)
+def test_bad_usage_is_one_line_and_status_2(arguments, part):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert part in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_bad_recipe_and_leg_are_refused_before_anything_runs(tmp_path):
+    file = tmp_path / "model.py"
+    file.write_text("")
+    assert "--recipe: 'w8' does not begin with a width" in run("check", file, "--recipe", "w8").output
+    result = run("check", file, "--leg", "quantum")
+    assert (result.exit_code, "unknown leg 'quantum'" in result.output) == (2, True)
+
+
+def test_a_missing_package_is_status_3_with_the_command_to_run(monkeypatch):
+    monkeypatch.setattr("harness.doctor.installed", lambda: {"torch": "2.13.0"})
+    for arguments in (["doctor"], ["fuzz"]):
+        result = run(*arguments)
+        assert result.exit_code == 3
+        assert "pip install" in result.output
+        assert "executorch" in result.output
+
+
+def test_doctor_explains_every_leg_that_cannot_run():
+    result = run("doctor", "--json", "-")
+    checks = {item["name"]: item for item in json.loads(result.stdout)["checks"]}
+    assert checks["leg tosa-reference"]["ok"]
+    assert not checks["leg ethos-u-model"]["ok"]
+    assert checks["leg ethos-u-model"]["remedy"]
+    assert all(item["ok"] or item["remedy"] for item in checks.values())
+
+
+def test_json_into_a_folder_that_does_not_exist_is_one_line(tmp_path):
+    result = run("doctor", "--json", tmp_path / "none" / "x.json")
+    assert result.exit_code == 3
+    assert "cannot be written" in result.output

@@ -1,0 +1,23 @@
+"""Frames survive the pipe; a torn frame is an end, not an error."""
+
+import io
+
+from harness.protocol import CaseResult, Stage, Task, receive, send
+
+
+def test_messages_survive_the_pipe():
+    stream = io.BytesIO()
+    messages = [Stage("lower"), Task(case="c.json", legs=("eager",)), CaseResult(case="c", seconds={"a": 0.5})]
+    for message in messages:
+        send(stream, message)
+    stream.seek(0)
+    assert [receive(stream) for _ in messages] == messages
+    assert receive(stream) is None
+
+
+def test_a_torn_frame_is_the_end():
+    stream = io.BytesIO()
+    send(stream, Task(case="c.json"))
+    data = stream.getvalue()
+    for cut in (2, 5, len(data) - 1):
+        assert receive(io.BytesIO(data[:cut])) is None

@@ -1,0 +1,60 @@
+"""The tally: nothing is silently green, counts are right, buckets are ranked."""
+
+import msgspec
+
+from harness.observation import Mismatch
+from harness.protocol import CaseResult, Tightness
+from harness.summary import Tally, as_json, by_bucket, listing
+from harness.triage import finding_of
+from tests.unit.observations import CASE
+
+FINDING = finding_of(
+    Mismatch("numeric", "outside rounding", "off", measured={"distance": 13.0, "unit": "steps", "output": 0}), CASE, "c.json"
+)
+LEGS = {"eager": "ran", "tosa-reference": "failed", "ethos-u-model": "not installed"}
+
+
+def test_a_skipped_leg_is_counted_with_its_reason():
+    tally = Tally()
+    tally.add(CaseResult(case="c", legs=LEGS))
+    tally.add(CaseResult(case="c", legs=LEGS))
+    table = tally.leg_table()
+    assert table["eager"]["ran"] == 2
+    assert table["tosa-reference"] == {"ran": 0, "skipped": 2, "why": "2x failed"}
+    assert table["ethos-u-model"]["why"] == "2x not installed"
+    assert "leg ethos-u-model: ran 0, skipped 2 (2x not installed)" in listing(tally)
+
+
+def test_the_listing_shows_chain_target_size_and_case():
+    tally = Tally()
+    tally.add(CaseResult(case="c.json", findings=(FINDING,)))
+    text = "\n".join(listing(tally))
+    assert "1 new finding in 1 bucket" in text
+    assert "relu on TOSA-1.0+INT, a8w8: 13 steps" in text
+    assert "case c.json" in text
+
+
+def test_json_has_what_design_fixes():
+    tally = Tally(graphs=1)
+    tally.add(CaseResult(case="c.json", findings=(FINDING,), seconds={"lower": 1.0}, tightness=Tightness(bound=1.0)))
+    data = as_json(tally)
+    assert {"armdiff", "releases", "graphs", "cases", "legs", "findings", "seconds"} <= set(data)
+    assert {"bucket", "oracle", "known", "target", "legs", "stage", "pass", "message", "measured", "case"} <= set(
+        data["findings"][0]
+    )
+    assert data["seconds"] == {"lower": 1.0}
+
+
+def test_unrepeated_mismatches_do_not_count():
+    tally = Tally()
+    tally.add(CaseResult(case="c", unrepeated=(FINDING,)))
+    assert tally.new == []
+    assert any("did not show a second time" in line for line in listing(tally))
+
+
+def test_buckets_are_ranked_and_show_the_shortest_chain_first():
+    long = msgspec.structs.replace(FINDING, chain=("conv2d", "relu"), case="long")
+    other = msgspec.structs.replace(FINDING, bucket="other")
+    groups = by_bucket([long, other, FINDING])
+    assert list(groups) == [FINDING.bucket, "other"]
+    assert groups[FINDING.bucket][0].case == "c.json"

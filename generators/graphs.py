@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from generators.motifs import MOTIFS
 from generators.pool import GraphPool
+from generators.sizes import draw_any_shape
 from harness.case import Graph
 from harness.operators import Draw
 
@@ -21,17 +22,32 @@ MOST_NODES = 8
 
 
 @st.composite
-def graphs(draw: Draw, *, motifs: bool = True) -> Graph:
-    """Module graphs of one to eight nodes, valid by construction.
-
-    :param motifs: begin about four in ten with a motif.
-    """
+def graphs(draw: Draw) -> Graph:
+    """Module graphs of one to eight nodes, valid by construction."""
     pool = GraphPool(draw)
-    if motifs and draw(st.integers(0, 9)) >= 6:
-        draw(st.sampled_from(MOTIFS)).build(pool)
-    if not pool.nodes:
-        pool.free_node()
-    # with left nodes to go, one chance in left + 1 to stop: all lengths are equally likely
-    while (left := MOST_NODES - len(pool.nodes)) > 0 and draw(st.integers(0, left)):
-        pool.free_node()
+    draw(_beginning(pool))
+    draw(_free_nodes(pool))
     return pool.finish()
+
+
+@st.composite
+def _beginning(draw: Draw, pool: GraphPool) -> None:
+    """A new input, or (four times in ten) a motif."""
+    if draw(st.integers(0, 9)) >= 6:
+        draw(st.sampled_from(MOTIFS)).build(pool)
+    else:
+        pool.input(draw_any_shape(draw))
+
+
+@st.composite
+def _free_nodes(draw: Draw, pool: GraphPool) -> None:
+    """Free nodes until a draw says stop; at least one if there is no motif.
+
+    With ``left`` nodes to go the chance to stop is one in ``left + 1``, which makes every length
+    equally likely. Nested, because the shrinker replaces a strategy by a smaller one of its kind
+    inside it: that deletes nodes at the front as well as at the back.
+    """
+    left = MOST_NODES - len(pool.nodes)
+    if left > 0 and (draw(st.integers(0, left)) or not pool.nodes):
+        pool.free_node()
+        draw(_free_nodes(pool))

@@ -321,6 +321,7 @@ def near_the_end_of_a_table(pool: GraphPool) -> None:
 
 
 MOTIFS = (
+    Motif("conv-relu", "#16286", conv_relu),
     Motif("full-cat-conv", "seed 000, #18322", full_cat_conv),
     Motif("conv-relu-cat-conv", "seed 001, #18778, #21974", conv_relu_cat_conv),
     Motif("cat-of-ramps", "seed 002, #18971, #19064", cat_of_ramps),
@@ -335,7 +336,6 @@ MOTIFS = (
     Motif("two-users", "#21041, #21725", two_users),
     Motif("repeat-of-ones", "#15589", repeat_of_ones),
     Motif("pool-of-the-plane", "#15558, #13152", pool_of_the_plane),
-    Motif("conv-relu", "#16286", conv_relu),
     Motif("lstm-gate", "#17830", lstm_gate),
     Motif("dilated-max-pool", "#17094", dilated_max_pool),
     Motif("grouped-transposed-conv", "#17842, #19391, #20763", grouped_transposed_conv),

@@ -107,12 +107,12 @@ class GraphPool:
         """A new constant of any kind that this shape allows."""
         kinds = ["full", "zeros", "ones", "random", "random"]
         if len(shape) == 1:
-            kinds += ["arange"] * 6
+            kinds += ["arange"] * 10
         if shape and max(shape) > 1:
             kinds += ["ramp", "ramp"]
         elements = TensorType(shape).elements
         if elements <= LITERAL_MOST:
-            kinds += ["literal"] * 2
+            kinds += ["literal"] * 3
         draw, kind = self.draw, self.draw(st.sampled_from(kinds))
         match kind:
             case "full":
@@ -135,9 +135,10 @@ class GraphPool:
         """Where the next node starts: an unused value as a rule, any value, or a new input."""
         known = [name for name in self.types if name not in {item.name for item in self.constants}]
         unused = [name for name in reversed(known) if name not in self.used]
-        if not known or (len(self.inputs) < MOST_INPUTS and one_in(self.draw, 12)):
+        if one_in(self.draw, 12) and len(self.inputs) < MOST_INPUTS:
             return self.input(draw_any_shape(self.draw))
-        return pick(self.draw, known if not unused or one_in(self.draw, 8) else unused)
+        anywhere = one_in(self.draw, 8)
+        return pick(self.draw, unused if unused and not anywhere else known)
 
     def free_node(self) -> None:
         """Add any operator that fits some value."""
@@ -180,4 +181,4 @@ def _weight(entry: Operator) -> int:
     """
     if "rare" in entry.tags:
         return 2
-    return 9 if "seed" in entry.tags else 8 if "narrow" in entry.tags else 3
+    return 12 if "seed" in entry.tags else 8 if "narrow" in entry.tags else 3

@@ -2,8 +2,9 @@
 
 A block is ``BLOCK`` graphs drawn from (seed, block number), so the same seed gives the same
 graphs and shards own blocks (shard i of n runs the blocks with number = i - 1 modulo n). Every
-case is written to ``OUT/cases`` before it is run. Drawing costs milliseconds and happens in this
-process; everything that imports torch happens in the pool's workers.
+case is written to ``OUT/cases`` before it is run, every finding to ``OUT/findings.jsonl`` at once.
+Drawing costs milliseconds and happens in this process; everything that imports torch happens in
+the pool's workers.
 
 Invariants: with ``max_examples`` and no time limit, a run is a function of its options; a time
 limit only cuts the sequence of graphs short.
@@ -16,12 +17,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from harness.case import Case, case_digest, encode_case
 from harness.corpus import Entry
 from harness.errors import CannotRun
 from harness.pool import Pool
 from harness.protocol import CaseResult, Task
 from harness.summary import Tally
+from harness.triage import Finding
 
 BLOCK = 20
 
@@ -98,6 +102,7 @@ def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Pr
         try:
             for result in pool.run(tasks()):
                 progress.tally.add(result)
+                _keep(progress.tally.findings[-len(result.findings) :] if result.findings else [], options.out)
                 per_graph += 1
                 if per_graph == len(options.targets):
                     progress.tally.graphs += 1
@@ -106,6 +111,14 @@ def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Pr
         except KeyboardInterrupt:
             progress.tally.problems.append("interrupted: the report covers what was done until then")
     return progress.tally
+
+
+def _keep(findings: Sequence[Finding], out: Path) -> None:
+    """Append findings to OUT/findings.jsonl as they come, so that nothing found is lost."""
+    if findings:
+        with (out / "findings.jsonl").open("ab") as file:
+            for finding in findings:
+                file.write(msgspec.json.encode(finding) + b"\n")
 
 
 def write_case(case: Case, folder: Path) -> Path:

@@ -30,6 +30,7 @@ from harness.protocol import CaptureTask, CaseResult, Task
 from harness.recipe import parse_recipe
 from harness.summary import Tally, as_json, listing
 from harness.target import DEFAULT_TARGETS, parse_target
+from harness.triage import DOMAINS
 
 
 class _Command(click.Group):
@@ -240,6 +241,8 @@ def replay(paths: tuple[Path, ...], jobs: int, json_file: str | None) -> None:
             if json_file != "-":
                 click.echo(f"{'UNEXPECTED ' if row.counts else ''}{row.outcome}: {row.entry} ({row.title})")
                 click.echo(f"    expected {row.expected}; {row.what}")
+                for line in {item.detail.split("\n", 1)[0] for item in row.findings if item.detail.startswith(DOMAINS)}:
+                    click.echo(f"    {line}")
     counted = [row for row in rows if row.counts]
     tally.graphs = len(chosen)
     _write_json(json_file, as_json(tally, entries=[msgspec.to_builtins(row) for row in rows]))

@@ -59,18 +59,40 @@ class StageClock:
 
 
 @dataclass(frozen=True)
+class EdgeProgram:
+    """Edge graph with its signature and lifted tensors, untouched by later stages."""
+
+    graph_module: torch.fx.GraphModule
+    signature: Any
+    tensors: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """Live results up to the exported quantized graph (or the float one, without quantization).
+
+    :param reference: the graph that the compiled program must agree with.
+    :param domains: quantized values of that graph, by the producing node's name.
+    """
+
+    model: torch.nn.Module
+    reference: torch.fx.GraphModule
+    exported: Any
+    partitioner: Any
+    domains: Mapping[str, Domain]
+
+
+@dataclass(frozen=True)
 class Lowered:
     """Live results of one lowering, inside the worker.
 
-    :param reference: the graph that the compiled program must agree with: the quantized one, or
-        the float one where the target has no quantization.
-    :param edge_program: exported program with its delegates, before memory planning.
+    :param edge_program: the program with its delegates, before memory planning.
     :param tosa: TOSA flatbuffer of each delegate, by its module name in the edge program.
     """
 
     model: torch.nn.Module
     reference: torch.fx.GraphModule
-    edge_program: Any
+    edge_program: EdgeProgram
     tosa: Mapping[str, bytes]
     program: bytes
     record: LoweringRecord
@@ -81,14 +103,14 @@ def tensors_of(arrays: tuple[Array, ...]) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(array.copy()) for array in arrays)
 
 
-def lower(
+def quantize(
     case: Case,
     clock: StageClock,
     tensors: Mapping[str, Array] | None = None,
     configure: Configure | None = None,
     model: torch.nn.Module | None = None,
-) -> Lowered:
-    """Compile a case with the installed packages.
+) -> Quantized:
+    """Export a case's module and quantize it as its recipe says.
 
     :param configure: receives the quantizer before use (a checked file's own function).
     :param model: the module to use instead of the one built from the case.
@@ -114,32 +136,42 @@ def lower(
             reference = convert_pt2e(prepared)
         with clock.stage("export-quantized"):
             exported = torch.export.export(reference, samples[0])
+    return Quantized(model, reference, exported, stack.partitioner, dict(_domains(reference)))
+
+
+def compile_program(quantized: Quantized, clock: StageClock) -> Lowered:
+    """Lower a quantized graph to its target with the installed packages.
+
+    :raises Exception: whatever upstream raises; ``clock.current`` names the stage.
+    """
     with clock.stage("lower"), captured_payloads(clock.enter) as captured:
-        edge = to_edge_transform_and_lower(exported, partitioner=[stack.partitioner], compile_config=edge_config())
+        edge = to_edge_transform_and_lower(
+            quantized.exported, partitioner=[quantized.partitioner], compile_config=edge_config()
+        )
         program = _snapshot(edge.exported_program())
-    clock.seconds["vela"] = captured.vela_seconds
+    clock.seconds["vela"] = clock.seconds.get("vela", 0.0) + captured.vela_seconds
     clock.seconds["lower"] -= captured.vela_seconds
     delegates = tuple(_delegates(program, captured))
     with clock.stage("emit"):
         emitted = edge.to_executorch().buffer
     record = LoweringRecord(
-        outputs=tuple(_output_types(exported.graph_module, reference)),
+        outputs=tuple(_output_types(quantized.exported.graph_module, quantized.reference)),
+        domains=quantized.domains,
         delegates=delegates,
         fallback=tuple(_fallback(program)),
         program_bytes=len(emitted),
         seconds=dict(clock.seconds),
     )
     tosa = {delegate.name: delegate.tosa for delegate in delegates if delegate.tosa is not None}
-    return Lowered(model, reference, program, tosa, emitted, record)
+    return Lowered(quantized.model, quantized.reference, program, tosa, emitted, record)
 
 
-@dataclass(frozen=True)
-class EdgeProgram:
-    """Edge graph with its signature and lifted tensors, untouched by later stages."""
-
-    graph_module: torch.fx.GraphModule
-    signature: Any
-    tensors: Mapping[str, Any]
+def _domains(reference: torch.fx.GraphModule) -> Iterator[tuple[str, Domain]]:
+    for node in reference.graph.nodes:
+        if node.op == "call_function" and operator_name(node.target).startswith(_QUANTIZE):
+            domain = _literal_domain(node)
+            if domain is not None:
+                yield node.args[0].name, domain
 
 
 def _snapshot(program: Any) -> EdgeProgram:
@@ -204,10 +236,7 @@ def _domain(node: torch.fx.Node) -> Domain | None:
     while node.op == "call_function":
         name = operator_name(node.target)
         if name.startswith("quantized_decomposed.dequantize_per_tensor"):
-            scale, zero_point, qmin, qmax = node.args[1:5]
-            if isinstance(scale, float) and all(isinstance(code, int) for code in (zero_point, qmin, qmax)):
-                return Domain(scale, zero_point, qmin, qmax)
-            return None
+            return _literal_domain(node)
         source = node.args[0] if node.args else None
         if not isinstance(source, torch.fx.Node) or name.split(".")[1] not in _MOVERS:
             return None
@@ -215,4 +244,13 @@ def _domain(node: torch.fx.Node) -> Domain | None:
     return None
 
 
+def _literal_domain(node: torch.fx.Node) -> Domain | None:
+    """Domain of a (de)quantize node whose parameters are literals, not tensors."""
+    scale, zero_point, qmin, qmax = node.args[1:5]
+    if isinstance(scale, float) and all(isinstance(code, int) for code in (zero_point, qmin, qmax)):
+        return Domain(scale, zero_point, qmin, qmax)
+    return None
+
+
+_QUANTIZE = "quantized_decomposed.quantize_per_tensor"
 _MOVERS = ("view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "slice", "flatten", "select", "clone")

@@ -83,12 +83,14 @@ class LoweringRecord:
     """What the one compile of a case left behind (data only; live objects stay in the worker).
 
     :param outputs: the types that the *quantized* (or float) graph promises.
+    :param domains: what PT2E decided: name of each quantized value in the quantized graph -> domain.
     :param fallback: operators that stayed on the CPU, quantize/dequantize aside.
     :param seconds: stage -> seconds.
     :param compiler_log: what native compilers printed.
     """
 
     outputs: tuple[OutputType, ...] = ()
+    domains: Mapping[str, Domain] = field(default_factory=dict)
     delegates: tuple[DelegateRecord, ...] = ()
     fallback: tuple[str, ...] = ()
     program_bytes: int = 0

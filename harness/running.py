@@ -21,8 +21,8 @@ from harness.building import module_of
 from harness.case import Case
 from harness.distributions import Array
 from harness.legs import Leg, arrays_of
-from harness.lowering import Configure, Lowered, StageClock, lower, tensors_of
-from harness.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
+from harness.lowering import Configure, Lowered, StageClock, compile_program, quantize, tensors_of
+from harness.observation import Domain, Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
 from harness.recipe import parse_recipe
 from harness.registry import legs, oracles
 from harness.rounding.walk import envelopes
@@ -54,12 +54,14 @@ def observe(
     model = _built(case, tensors, model)
     inputs = tuple(evaluation_inputs(case, tensors))
     _check_eager(model, inputs)
+    domains: Mapping[str, Domain] = {}
     try:
-        lowered = lower(case, clock, tensors, configure, model)
+        quantized = quantize(case, clock, tensors, configure, model)
+        domains = quantized.domains
+        lowered = compile_program(quantized, clock)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
-        return Observation(
-            case, inputs, LoweringRecord(seconds=dict(clock.seconds)), failure=failure_of(error, clock.current)
-        )
+        record = LoweringRecord(domains=domains, seconds=dict(clock.seconds))
+        return Observation(case, inputs, record, failure=failure_of(error, clock.current))
     target = parse_target(case.target)
     results = {}
     for name, leg in legs().items():

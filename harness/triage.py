@@ -23,6 +23,8 @@ from harness.observation import Mismatch
 from harness.target import parse_target
 
 BUCKET_VERSION = "v1"
+DOMAINS = "quantized values: "
+"""Begins the line of a crash finding's detail that lists what PT2E had decided by then."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
     from harness.case import read_case
     from harness.lowering import StageClock
     from harness.running import InvalidCase, judge, observe
-    from harness.triage import Finding, bucket_of, finding_of
+    from harness.triage import DOMAINS, Finding, bucket_of, finding_of
 
     path = Path(task.case)
     case = read_case(path)
@@ -88,9 +88,17 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
     again = {
         bucket_of(mismatch, case.target) for mismatch in (once()[1] if mismatches and task.confirm else mismatches)
     }
+    domains = "; ".join(
+        f"{name} scale={domain.scale!r} zp={domain.zero_point}" for name, domain in observation.lowering.domains.items()
+    )
     failure = observation.failure or next((leg.failure for leg in observation.legs.values() if leg.failure), None)
     findings: list[Finding] = [
-        finding_of(mismatch, case, task.case, failure.detail if failure and mismatch.oracle == "crash" else "")
+        finding_of(
+            mismatch,
+            case,
+            task.case,
+            f"{DOMAINS}{domains}\n{failure.detail}" if failure and mismatch.oracle == "crash" else "",
+        )
         for mismatch in mismatches
     ]
     record = observation.lowering

@@ -29,6 +29,7 @@ from harness.sampling import EvaluationInput
 
 RELATIVE_MARGIN = 2.0**-20
 """Float32 representation of a dequantized code, and of the float64 envelope's ends."""
+FEW_CODES = 8
 STEP_MARGIN = 1.0e-3
 """Ends of envelopes of quantized outputs lie on the code grid: any fraction of a step will do."""
 
@@ -138,6 +139,7 @@ def _mismatch(
     got = observation.legs[leg].outputs[run][worst.output]
     assert allowed is not None
     envelope = allowed[run][worst.output]
+    everywhere = np.abs(got.astype(np.float64) - wanted) / worst.unit
     distance = abs(float(got.flat[at]) - float(wanted.flat[at])) / worst.unit
     unit = "steps" if worst.steps else "float32 epsilons of the largest value"
     elements = int(np.sum(worst.excess > 0))
@@ -146,8 +148,9 @@ def _mismatch(
         f"output {worst.output} {list(wanted.shape)}, {worst.item.origin} input {run}: "
         f"{elements} of {wanted.size} elements outside what rounding allows; "
         f"worst at {place(wanted, at)}: {leg} {float(got.flat[at]):.6g}, {reference} {float(wanted.flat[at]):.6g}, "
-        f"{distance:.4g} {unit} apart, allowed {float(envelope.low.flat[at]):.6g} to "
-        f"{float(envelope.high.flat[at]):.6g} (one {'step' if worst.steps else 'epsilon'} is {worst.unit:.6g})"
+        f"{distance:.4g} {unit} apart (mean over the output {np.mean(everywhere):.4g}), "
+        f"allowed {float(envelope.low.flat[at]):.6g} to {float(envelope.high.flat[at]):.6g} (one {'step' if worst.steps else 'epsilon'} is {worst.unit:.6g})"
+        f"{_codes(worst, got, wanted, observation)}"
     )
     return Mismatch(
         oracle="numeric",
@@ -158,6 +161,7 @@ def _mismatch(
             "distance": round(distance, 4),
             "unit": "steps" if worst.steps else "epsilons",
             "step": worst.unit,
+            "mean": round(float(np.mean(everywhere)), 4),
             "elements": elements,
             "of": int(wanted.size),
             "output": worst.output,
@@ -166,6 +170,21 @@ def _mismatch(
             "in_range": bool(in_range),
         },
     )
+
+
+def _codes(worst: Comparison, got: Array, wanted: Array, observation: Observation) -> str:
+    """The distinct codes of the wrong elements, where they are few enough to tell a story."""
+    domain = observation.lowering.outputs[worst.output].domain
+    if domain is None:
+        return ""
+    wrong = worst.excess > 0
+    seen, expected = (
+        np.unique(np.round(values[wrong].astype(np.float64) / domain.scale).astype(np.int64) + domain.zero_point)
+        for values in (np.nan_to_num(got), wanted)
+    )
+    if max(seen.size, expected.size) > FEW_CODES:
+        return ""
+    return f"; codes {seen.tolist()} where {expected.tolist()} were expected"
 
 
 ORACLE = Oracle("numeric", judge)

@@ -1,5 +1,23 @@
 """Operator entries, one module a family; ``harness.registry.operators()`` finds them all.
 
-To add an operator: write an ``Operator`` entry in the fitting module (or a new one), append it
-to that module's ``OPERATORS`` tuple, and give it an example in ``tests/unit/test_operators.py``.
+To add an operator: write an ``Operator`` entry in the fitting module (or a new one) and append it
+to that module's ``OPERATORS`` tuple. ``tests/unit/test_operators.py`` draws examples of every entry
+and compares its shape rule with torch; it needs no new line.
+
+Tags say what others may count on:
+
+==============  ==================================================================================
+tag             meaning
+==============  ==================================================================================
+seed            the seed bugs are made of it: drawn more often
+rare            drawn less often (it makes tensors small, or is a detail)
+narrow          fits values of one rank only: drawn more often where it fits
+join            has several operands whose ranges meet
+shared          upstream gives all its operands one quantization domain
+layout, divide  moves elements without arithmetic: an input's range passes through unchanged
+strided         the result may lie in memory in another order than its dimensions say
+dense           needs an operand that lies in memory in the order of its dimensions
+elementwise, activation, arithmetic, table, factory, convolution, product, pooling, reduction
+                the family
+==============  ==================================================================================
 """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from generators.motifs import MOTIFS
 from generators.pool import GraphPool
-from generators.sizes import draw_any_shape
+from generators.sizes import draw_any_shape, pick
 from harness.case import Graph
 from harness.operators import Draw
 
@@ -34,7 +34,7 @@ def graphs(draw: Draw) -> Graph:
 def _beginning(draw: Draw, pool: GraphPool) -> None:
     """A new input, or (four times in ten) a motif."""
     if draw(st.integers(0, 9)) >= 6:
-        draw(st.sampled_from(MOTIFS)).build(pool)
+        pick(draw, [motif for motif in MOTIFS for _ in range(motif.weight)]).build(pool)
     else:
         pool.input(draw_any_shape(draw))
 

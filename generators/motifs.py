@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from generators.pool import GraphPool
 from generators.sizes import GROWING, draw_shape, one_in, within
+from harness.case import TensorType
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,13 @@ class Motif:
     """A named pattern.
 
     :param origin: the seed or upstream threads that it comes from.
+    :param weight: how often it is drawn.
     """
 
     name: str
     origin: str
     build: Callable[[GraphPool], object]
+    weight: int = 1
 
 
 def _pick(pool: GraphPool, *options: Any) -> Any:
@@ -102,7 +105,7 @@ def conv_relu_cat_conv(pool: GraphPool) -> None:
 
 
 def cat_of_ramps(pool: GraphPool) -> None:
-    height, width = _pick(pool, 4, 2, 3, 6), _pick(pool, 5, 3, 2, 4)
+    height, width = _pick(pool, 2, 4, 3, 6), _pick(pool, 3, 5, 2, 4)
     shape = (1, 1, height, width)
     ends = _pick(pool, (-0.8, 0.8), (-1.0, 1.0), (0.0, 1.0))
     across = pool.constant("ramp", shape, start=ends[0], stop=ends[1], dim=3)
@@ -165,7 +168,8 @@ def linear_reshape(pool: GraphPool) -> None:
 
 def cat_view_relu(pool: GraphPool) -> None:
     source = _image(pool)
-    joined = pool.add("cat", source, _pick(pool, source, pool.operand(pool.type_of(source))), dim=1)
+    other = source if one_in(pool.draw, 3) else pool.operand(pool.type_of(source))
+    joined = pool.add("cat", source, other, dim=1)
     rectify(pool, pool.add("view", joined, shape=[pool.shape(joined)[0], -1]))
 
 
@@ -198,10 +202,15 @@ def clamp_pair(pool: GraphPool) -> None:
 
 def two_users(pool: GraphPool) -> None:
     """One producer, two users that need the same rescale, which meet again or do not."""
-    if one_in(pool.draw, 2):
-        shared = conv(pool, _image(pool), 4)
+    kind = _pick(pool, "conv2d", "linear", "addmm")
+    source = _image(pool) if kind == "conv2d" else pool.input(draw_shape(pool.draw, 2))
+    if kind == "conv2d":
+        shared = conv(pool, source, 4)
+    elif kind == "linear":
+        shared = pool.add("linear", source, out_features=4, bias=True)
     else:
-        shared = pool.add("linear", pool.input(draw_shape(pool.draw, 2)), out_features=4, bias=True)
+        right = pool.operand(TensorType((pool.shape(source)[1], 4)))
+        shared = pool.add("addmm", pool.draw_constant(_pick(pool, (4,), (1,))), source, right, beta=1, alpha=1)
     first = pool.add(_pick(pool, "relu", "neg", "hardswish"), shared)
     second = pool.add(_pick(pool, "sigmoid", "tanh", "abs", "relu"), shared)
     if one_in(pool.draw, 2):
@@ -322,10 +331,10 @@ def near_the_end_of_a_table(pool: GraphPool) -> None:
 
 MOTIFS = (
     Motif("conv-relu", "#16286", conv_relu),
-    Motif("full-cat-conv", "seed 000, #18322", full_cat_conv),
-    Motif("conv-relu-cat-conv", "seed 001, #18778, #21974", conv_relu_cat_conv),
-    Motif("cat-of-ramps", "seed 002, #18971, #19064", cat_of_ramps),
-    Motif("attention", "seed 003, #19364, #16426", attention),
+    Motif("full-cat-conv", "seed 000, #18322", full_cat_conv, weight=3),
+    Motif("conv-relu-cat-conv", "seed 001, #18778, #21974", conv_relu_cat_conv, weight=3),
+    Motif("cat-of-ramps", "seed 002, #18971, #19064", cat_of_ramps, weight=3),
+    Motif("attention", "seed 003, #19364, #16426", attention, weight=3),
     Motif("conv-relu-permute-reshape", "#18136", conv_relu_permute_reshape),
     Motif("views-of-an-input", "#20885, #20625", views_of_an_input),
     Motif("linear-reshape", "#13725", linear_reshape),

@@ -30,7 +30,7 @@ CHANNELS = (1, 4, 3, 2, 8, 5, 6, 4, 8, 16)
 SPATIAL = (1, 4, 5, 6, 7, 8, 3, 2, 8, 9, 12)
 PLAIN = (1, 4, 2, 3, 5, 8, 6, 7, 16)
 BATCH = (1, 1, 1, 2, 3)
-RANKS = (4, 4, 4, 4, 3, 3, 2, 2, 1, 5)
+RANKS = (1, 2, 2, 3, 3, 4, 4, 4, 4, 5)
 
 
 def pick(draw: Draw, options: Sequence[Item]) -> Item:

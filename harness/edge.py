@@ -55,10 +55,19 @@ def run_edge_program(program: Any, arrays: tuple[Array, ...], delegate: Delegate
     ]
 
 
+def placeholder_names(program: Any) -> list[str]:
+    """Names of a delegate's user inputs, in call order."""
+    return [node.name for node in _user_placeholders(program)]
+
+
 def placeholder_values(program: Any) -> list[torch.Tensor]:
     """Fake tensors of a delegate's user inputs, in call order."""
+    return [node.meta["val"] for node in _user_placeholders(program)]
+
+
+def _user_placeholders(program: Any) -> list[torch.fx.Node]:
     names = set(program.graph_signature.user_inputs)
-    return [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    return [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
 
 
 def result_values(program: Any) -> list[torch.Tensor]:
@@ -74,11 +83,15 @@ def to_memory_order(tensor: torch.Tensor, like: torch.Tensor) -> Array:
 def from_memory_order(array: Array, like: torch.Tensor) -> torch.Tensor:
     """Undo ``to_memory_order`` for an output.
 
+    TOSA has no unsigned tensors: where uint8 is promised, the int8 bytes are taken as such.
+
     :raises ValueError: the TOSA output has another number of elements than promised.
     """
     order = like.dim_order()
     stored = [int(like.shape[axis]) for axis in order]
     if array.size != int(np.prod(stored, dtype=np.int64)):
         raise ValueError(f"the TOSA graph returned shape {list(array.shape)}, the delegate promises {list(like.shape)}")
+    if like.dtype == torch.uint8 and array.dtype == np.int8:
+        array = array.view(np.uint8)
     inverse = [order.index(axis) for axis in range(len(order))]
     return torch.from_numpy(array.reshape(stored).copy()).permute(inverse).contiguous()

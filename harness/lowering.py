@@ -28,6 +28,8 @@ from harness.case import Case
 from harness.compat.capture import Captured, captured_payloads
 from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
 from harness.distributions import Array
+from harness.edge import placeholder_names
+from harness.flatbuffer import input_names
 from harness.observation import DelegateRecord, Domain, LoweringRecord, OutputType
 from harness.recipe import parse_recipe
 from harness.sampling import calibration_samples
@@ -195,7 +197,9 @@ def _delegates(program: EdgeProgram, captured: Captured) -> Iterator[DelegateRec
         inside = tuple(
             operator_name(item.target) for item in module.original_module.graph.nodes if item.op == "call_function"
         )
-        yield DelegateRecord(name, module.backend_id, tosa, payload, inside)
+        inputs = tuple(placeholder_names(module.original_module))
+        read = input_names(tosa) if tosa is not None else inputs
+        yield DelegateRecord(name, module.backend_id, tosa, payload, inputs, read, inside)
 
 
 def operator_name(target: Any) -> str:

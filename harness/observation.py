@@ -68,6 +68,8 @@ class DelegateRecord:
 
     :param tosa: the TOSA flatbuffer, which for Ethos-U is the one that Vela compiled.
     :param payload: what the delegate holds: the flatbuffer itself, or Vela's blocks.
+    :param inputs: names of the values that the program calls it with, in order.
+    :param tosa_inputs: names of the TOSA graph's inputs, in order.
     :param operators: ATen or edge operators that it replaced, in graph order.
     """
 
@@ -75,6 +77,8 @@ class DelegateRecord:
     backend: str
     tosa: bytes | None
     payload: bytes
+    inputs: tuple[str, ...]
+    tosa_inputs: tuple[str, ...]
     operators: tuple[str, ...]
 
 

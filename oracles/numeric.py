@@ -149,7 +149,8 @@ def _mismatch(
         f"{elements} of {wanted.size} elements outside what rounding allows; "
         f"worst at {place(wanted, at)}: {leg} {float(got.flat[at]):.6g}, {reference} {float(wanted.flat[at]):.6g}, "
         f"{distance:.4g} {unit} apart (mean over the output {np.mean(everywhere):.4g}), "
-        f"allowed {float(envelope.low.flat[at]):.6g} to {float(envelope.high.flat[at]):.6g} (one {'step' if worst.steps else 'epsilon'} is {worst.unit:.6g})"
+        f"allowed {float(envelope.low.flat[at]):.6g} to {float(envelope.high.flat[at]):.6g} "
+        f"(one {'step' if worst.steps else 'epsilon'} is {worst.unit:.6g})"
         f"{_codes(worst, got, wanted, observation)}"
     )
     return Mismatch(

@@ -97,9 +97,10 @@ def _call_pool(function: str) -> Callable[[Sequence[str], Attributes, Types], st
 
 def _infer_adaptive(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (shape,) = floats(types, 1)
-    require(len(shape) in (3, 4), f"takes rank 3 or 4, not {len(shape)}")
     wanted = integers(attributes, "output", 2)
     at_least(wanted, 0, "output")
+    # a 1x1 result is a mean to torch, of any rank
+    require(len(shape) in (3, 4) or (len(shape) > 4 and wanted == (1, 1)), f"takes rank 3 or 4, not {len(shape)}")
     return one((*shape[:-2], *wanted))
 
 

@@ -42,13 +42,6 @@ def run_flatbuffer(tosa: bytes, arrays: Sequence[Array]) -> list[Array]:
     return list(outputs)
 
 
-def input_count(tosa: bytes) -> int:
-    """Number of inputs of a flatbuffer's main block."""
-    from tosa.TosaGraph import TosaGraph
-
-    return int(TosaGraph.GetRootAs(tosa, 0).Regions(0).Blocks(0).InputsLength())
-
-
 def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
     import torch
 
@@ -69,15 +62,38 @@ def _run_delegate(tosa: bytes, module: Any, tensors: list[Any]) -> list[Any]:
     if len(formal) != len(tensors):
         raise ReferenceModelError(f"the delegate takes {len(formal)} inputs and is called with {len(tensors)}")
     arrays = [to_memory_order(tensor, like) for tensor, like in zip(tensors, formal, strict=True)]
-    wanted = input_count(tosa)
-    if wanted != len(arrays):
-        raise ReferenceModelError(f"the delegate is called with {len(arrays)} inputs, its TOSA graph has {wanted}")
-    outputs = run_flatbuffer(tosa, arrays)
+    outputs = run_flatbuffer(tosa, _bound(tosa, module.original_module, arrays))
     if len(outputs) != len(promised):
         raise ReferenceModelError(
             f"the TOSA graph returned {len(outputs)} outputs, the delegate promises {len(promised)}"
         )
-    return [from_memory_order(output, like) for output, like in zip(outputs, promised, strict=True)]
+    results = [from_memory_order(output, like) for output, like in zip(outputs, promised, strict=True)]
+    for index, (result, like) in enumerate(zip(results, promised, strict=True)):
+        if result.dtype != like.dtype:
+            raise ReferenceModelError(
+                f"delegate output {index} is {result.dtype} in the TOSA graph and {like.dtype} in the parent graph: "
+                f"{result.nbytes} bytes are written where {result.numel() * like.element_size()} are allocated"
+            )
+    return results
+
+
+def _bound(tosa: bytes, program: Any, arrays: list[Array]) -> list[Array]:
+    """Arrays in the order of the TOSA graph's inputs.
+
+    The serializer drops inputs that nothing reads (the ``buffers`` oracle reports that), so where
+    the numbers differ they are matched by name.
+    """
+    from harness.edge import placeholder_names
+    from harness.flatbuffer import input_names
+
+    wanted = input_names(tosa)
+    if len(wanted) == len(arrays):
+        return arrays
+    by_name = dict(zip(placeholder_names(program), arrays, strict=True))
+    missing = [name for name in wanted if name not in by_name]
+    if missing:
+        raise ReferenceModelError(f"the TOSA graph has inputs {missing} that the delegate is not called with")
+    return [by_name[name] for name in wanted]
 
 
 LEG = Leg("tosa-reference", 2, "tosa-tools (tosa_reference_model)", always, _run)

@@ -45,6 +45,6 @@ def observation(
             "quantized-eager": LegResult(((wanted,) * outputs,)),
             "tosa-reference": LegResult(((got,) * outputs,)),
         },
-        ((envelope,) * outputs,),
-        None if quantization is None else ((quantization,),),
+        rounding=((envelope,) * outputs,),
+        quantization=None if quantization is None else ((quantization,),),
     )

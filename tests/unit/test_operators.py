@@ -76,7 +76,7 @@ def wanted(case: Case) -> list[tuple[tuple[int, ...], str]]:
 def test_shape_rule_agrees_with_torch(name: str) -> None:
     seen: list[str] = []
 
-    @quick(40)
+    @quick(35)
     @given(single_nodes(operators()[name]))
     def check(drawn: tuple[Graph, Node]) -> None:
         case = case_of(drawn[0])
@@ -136,7 +136,7 @@ def is_integer(value: Any) -> bool:
 def test_shape_rule_refuses_what_torch_refuses(name: str) -> None:
     entry = operators()[name]
 
-    @quick(100)
+    @quick(60)
     @given(single_nodes(entry), st.data())
     def check(drawn: tuple[Graph, Node], data: st.DataObject) -> None:
         graph, node = drawn
@@ -168,7 +168,7 @@ def test_shape_rule_refuses_what_torch_refuses(name: str) -> None:
 def test_wrong_operands_are_refused(name: str) -> None:
     entry = operators()[name]
 
-    @quick(5)
+    @quick(3)
     @given(single_nodes(entry))
     def check(drawn: tuple[Graph, Node]) -> None:
         graph, node = drawn
@@ -191,7 +191,7 @@ def test_attributes_of_the_wrong_kind_are_refused(name: str) -> None:
     """Whatever stands in a JSON file, it either fits or is refused: source text is made from it."""
     entry = operators()[name]
 
-    @quick(5)
+    @quick(3)
     @given(single_nodes(entry))
     def check(drawn: tuple[Graph, Node]) -> None:
         graph, node = drawn

@@ -1,0 +1,326 @@
+"""Drawn graphs: valid, varied, covering, reproducible, and shrinking towards the plainest.
+
+No torch here; that drawn graphs run in eager is checked in ``test_operators``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from generators.cases import cases, draw_block, graph_digest
+from generators.graphs import MOST_NODES
+from generators.motifs import MOTIFS, Motif
+from generators.pool import GraphPool
+from generators.recipes import recipes
+from generators.sizes import BUDGET, between, pick
+from harness.case import Case, Graph, Node, TensorType, encode_case
+from harness.checking import check_case, value_types
+from harness.constants import CONSTANT_KINDS
+from harness.recipe import parse_recipe
+from harness.registry import calibration_kinds, operators
+
+TARGET = ("TOSA-1.0+INT",)
+ROOT = Path(__file__).parents[2]
+
+
+def quick(examples: int) -> settings:
+    return settings(max_examples=examples, database=None, deadline=None, derandomize=True,
+                    suppress_health_check=list(HealthCheck))
+
+
+@cache
+def block(seed: int) -> tuple[Case, ...]:
+    """The first 300 graphs of a seed."""
+    return tuple(case for (case,) in draw_block(seed, 0, 300, TARGET))
+
+
+def graphs_of(seed: int) -> list[Graph]:
+    return [case.graph for case in block(seed)]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_entry_is_drawn_at_least_five_times(seed: int) -> None:
+    nodes = Counter(node.operator for graph in graphs_of(seed) for node in graph.nodes)
+    constants = Counter(constant.kind for graph in graphs_of(seed) for constant in graph.constants)
+    calibrations = Counter(item.kind for case in block(seed) for item in case.calibration.values())
+    drawn_kinds = [name for name, kind in calibration_kinds().items() if "stored" not in kind.tags]
+    assert {name: nodes[name] for name in operators() if nodes[name] < 5} == {}
+    assert {name: constants[name] for name in CONSTANT_KINDS if name != "tensor" and constants[name] < 5} == {}
+    assert {name: calibrations[name] for name in drawn_kinds if calibrations[name] < 5} == {}
+    assert not constants["tensor"]
+    assert not calibrations["recorded"]
+
+
+def test_blocks_are_full_distinct_and_checked() -> None:
+    graphs = graphs_of(0)
+    assert len({graph_digest(graph) for graph in graphs}) == len(graphs) == 300
+    for case in block(0):
+        check_case(case)
+    assert not {graph_digest(graph) for graph in graphs} <= {graph_digest(graph) for graph in graphs_of(1)}
+    other = [graph_digest(case.graph) for (case,) in draw_block(0, 1, 30, TARGET)]
+    # graphs of one node on one element repeat
+    assert len(set(other) & {graph_digest(graph) for graph in graphs}) <= 5
+
+
+def test_a_larger_block_begins_with_the_smaller_one() -> None:
+    assert tuple(case for (case,) in draw_block(0, 0, 17, TARGET)) == block(0)[:17]
+
+
+def test_graphs_have_all_sizes_and_ranks() -> None:
+    graphs = graphs_of(0)
+    lengths = Counter(len(graph.nodes) for graph in graphs)
+    assert set(lengths) == set(range(1, MOST_NODES + 1))
+    assert min(lengths.values()) >= 10
+    inputs = [item for graph in graphs for item in graph.inputs]
+    ranks = Counter(len(item.shape) for item in inputs)
+    assert min(ranks[rank] for rank in range(1, 6)) >= 10
+    assert max(ranks, key=ranks.__getitem__) == 4
+    images = [item.shape for item in inputs if len(item.shape) == 4]
+    assert sum(shape[0] > 1 for shape in images) >= 20
+    assert sum(1 in shape[1:] for shape in images) >= 20
+    assert {len(graph.inputs) for graph in graphs} >= {1, 2, 3}
+    assert max(len(graph.inputs) for graph in graphs) <= 3
+    outputs = Counter(len(graph.outputs) for graph in graphs)
+    assert outputs[1] >= 100
+    assert 40 <= 300 - outputs[1] <= 200
+
+
+def test_tensors_stay_within_the_budget() -> None:
+    sizes = [max(type_.elements for type_ in value_types(graph).values()) for seed in (0, 1, 2)
+             for graph in graphs_of(seed)]
+    assert max(sizes) <= 2 * BUDGET
+    assert sum(size > BUDGET for size in sizes) <= len(sizes) // 50
+
+
+def test_nothing_in_a_graph_is_dead() -> None:
+    for graph in graphs_of(0) + graphs_of(1):
+        used = {name for node in graph.nodes for name in node.inputs} | set(graph.outputs)
+        produced = {item.name for item in (*graph.inputs, *graph.constants)}
+        assert produced <= used
+        assert {node.name for node in graph.nodes} <= {name.partition(".")[0] for name in used}
+        assert graph.outputs
+
+
+def _producers(graph: Graph) -> dict[str, Node]:
+    return {node.name: node for node in graph.nodes}
+
+
+def _has_chain(graph: Graph, *names: str) -> bool:
+    """Is there a path through operators of these names (``|`` for alternatives), last one last?"""
+    nodes = _producers(graph)
+
+    def ends(name: str, wanted: tuple[str, ...]) -> bool:
+        node = nodes.get(name.partition(".")[0])
+        return (node is not None and node.operator in wanted[-1].split("|")
+                and (len(wanted) == 1 or any(ends(operand, wanted[:-1]) for operand in node.inputs)))
+
+    return any(ends(node.name, names) for node in graph.nodes)
+
+
+@pytest.mark.parametrize("chain", [
+    ("cat", "conv2d"), ("conv2d", "relu", "cat"), ("conv2d", "relu|relu6|hardtanh|clamp"), ("softmax", "matmul"),
+    ("matmul", "softmax"), ("view", "permute"), ("permute", "reshape"), ("linear", "view|reshape"), ("cat", "view"),
+    ("split|chunk", "cat"), ("hardtanh|clamp|relu6", "relu"), ("sigmoid", "mul"), ("conv2d", "add"),
+])
+def test_patterns_of_the_seeds_are_drawn_often(chain: tuple[str, ...]) -> None:
+    found = sum(_has_chain(graph, *chain) for seed in (0, 1, 2) for graph in graphs_of(seed))
+    assert found >= 5  # in 900 graphs
+
+
+def test_constants_meet_activations_in_cat() -> None:
+    """Seed 000 (factory -> cat -> conv) and seed 002 (ramps in a cat)."""
+    kinds: Counter[str] = Counter()
+    for graph in graphs_of(0) + graphs_of(1) + graphs_of(2):
+        constants = {constant.name: constant.kind for constant in graph.constants}
+        for node in graph.nodes:
+            if node.operator == "cat":
+                kinds.update({constants[name] for name in node.inputs if name in constants})
+                kinds["twice"] += len(set(node.inputs)) < len(node.inputs)
+                kinds["negative"] += node.attributes["dim"] < 0
+    assert min(kinds[kind] for kind in ("full", "zeros", "ones", "ramp", "random", "twice", "negative")) >= 3, kinds
+
+
+@pytest.mark.parametrize("motif", MOTIFS, ids=lambda motif: motif.name)
+def test_motifs_build_valid_graphs(motif: Motif) -> None:
+    @quick(25)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        pool = GraphPool(data.draw)
+        motif.build(pool)
+        graph = pool.finish()
+        types = value_types(graph)
+        assert 1 <= len(graph.nodes) <= MOST_NODES
+        assert max(type_.elements for type_ in types.values()) <= 2 * BUDGET
+        check_case(Case(graph=Graph(inputs=(), constants=graph.constants, nodes=(), outputs=(graph.constants[0].name,)))
+                   if graph.constants and not graph.inputs else CASE_OF(graph))
+
+    check()
+
+
+def CASE_OF(graph: Graph) -> Case:
+    from harness.case import Distribution
+
+    return Case(graph=graph, calibration={item.name: Distribution(kind="zero") for item in graph.inputs})
+
+
+def test_pool_gives_no_loose_value_to_a_dense_operator() -> None:
+    """view needs memory order; a permuted value and what is computed from it lack it."""
+
+    @quick(30)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        pool = GraphPool(data.draw)
+        source = pool.input((2, 3, 4))
+        moved = pool.add("relu", pool.add("permute", source, dims=[2, 0, 1]))
+        assert "view" in {entry.name for entry in pool.fitting(source)}
+        assert "view" not in {entry.name for entry in pool.fitting(moved)}
+        assert "reshape" in {entry.name for entry in pool.fitting(moved)}
+
+    check()
+
+
+def test_operand_has_exactly_the_type_that_was_asked_for() -> None:
+    origins: Counter[str] = Counter()
+
+    @quick(60)
+    @given(st.data(), st.booleans())
+    def check(data: st.DataObject, constants: bool) -> None:
+        pool = GraphPool(data.draw)
+        source = pool.input((2, 3))
+        pool.add("relu", source)
+        name = pool.operand(TensorType((2, 3)), constants=constants)
+        assert pool.type_of(name) == TensorType((2, 3))
+        assert constants or not name.startswith("c")
+        origins[name[0]] += 1
+
+    check()
+    assert set(origins) == {"x", "n", "c"}
+
+
+def test_cases_of_a_graph_differ_in_target_and_recipe_only() -> None:
+    targets = ["TOSA-1.0+INT", "TOSA-1.0+FP", "ethos-u55-128"]
+    for integer, floating, ethos in draw_block(3, 0, 30, targets):
+        assert [integer.target, floating.target, ethos.target] == targets
+        assert floating.recipe == "float"
+        assert integer.recipe == ethos.recipe != "float"
+        for other in (floating, ethos):
+            assert (other.graph, other.calibration, other.samples, other.seeds) == (
+                integer.graph, integer.calibration, integer.samples, integer.seeds)
+        assert 1 <= integer.samples <= 3
+        for case in (integer, floating, ethos):
+            check_case(case)
+
+
+def test_recipes_are_weighted_towards_the_plain_one() -> None:
+    drawn = [parse_recipe(case.recipe) for seed in (0, 1, 2) for case in block(seed)]
+    share = {
+        "plain": sum(str(item).split(",float=")[0] == "a8w8" for item in drawn),
+        "a16w8": sum(item.widths == "a16w8" for item in drawn),
+        "uint8": sum(item.io == "uint8" for item in drawn),
+        "fixed": sum(item.fixed_activations for item in drawn),
+    }
+    assert share["plain"] >= 0.5 * len(drawn)
+    assert 0.12 * len(drawn) <= share["a16w8"] <= 0.3 * len(drawn)
+    assert 1 <= share["uint8"] <= 0.03 * len(drawn)
+    assert 1 <= share["fixed"] <= 0.04 * len(drawn)
+    for word in ("per_channel", "qmin", "weight_qmin", "io", "float_nodes"):
+        assert len({getattr(item, word) for item in drawn}) >= 2, word
+    assert all(str(parse_recipe(case.recipe)) == case.recipe for case in block(0))
+
+
+def test_recipes_never_leave_everything_float() -> None:
+    graph = Graph(nodes=(), outputs=())
+    single = block(0)[0].graph
+    for case in block(0):
+        assert len(parse_recipe(case.recipe).float_nodes) < max(2, len(case.graph.nodes))
+        if len(case.graph.nodes) == 1:
+            single = case.graph
+            assert not parse_recipe(case.recipe).float_nodes
+    assert graph != single
+
+
+DIGEST = """
+import hashlib, sys
+sys.path[:0] = sys.argv[1:]
+if len(sys.argv) > 2:
+    import many_numbers
+from generators.cases import draw_block
+from harness.case import encode_case
+data = b"".join(encode_case(case) for cases in draw_block(0, 0, 120, ["TOSA-1.0+INT"]) for case in cases)
+print(hashlib.sha256(data).hexdigest())
+"""
+
+
+def test_blocks_do_not_depend_on_process_hash_seed_or_other_modules(tmp_path: Path) -> None:
+    """Hypothesis mixes integers that it finds in local modules into draws whose range holds them."""
+    (tmp_path / "many_numbers.py").write_text("NUMBERS = [" + ", ".join(map(str, range(100, 3000))) + "]\n")
+    digests = []
+    for hash_seed, folders in (("1", [ROOT]), ("2", [ROOT, tmp_path])):
+        done = subprocess.run([sys.executable, "-c", DIGEST, *map(str, folders)], capture_output=True, text=True,
+                              cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": hash_seed}, check=True)
+        digests.append(done.stdout.strip())
+    here = b"".join(encode_case(case) for case in block(0)[:120])
+    assert digests == [hashlib.sha256(here).hexdigest()] * 2
+
+
+def test_long_choices_are_even_and_complete() -> None:
+    counts: Counter[int] = Counter()
+
+    @hypothesis.seed(0)
+    @settings(max_examples=3000, database=None, deadline=None, phases=[Phase.generate])
+    @given(st.composite(lambda draw: (pick(draw, range(120)), between(draw, 5, 7)))())
+    def check(drawn: tuple[int, int]) -> None:
+        counts[drawn[0]] += 1
+        assert 5 <= drawn[1] <= 7
+
+    check()
+    assert set(counts) == set(range(120))
+
+
+def smallest(found: Callable[[Case], bool]) -> Case:
+    """What Hypothesis shrinks a case with this property to."""
+    drawn: tuple[Case, ...] = hypothesis.find(
+        cases(TARGET), lambda cases_: found(cases_[0]),
+        settings=settings(max_examples=2000, database=None, deadline=None, derandomize=True,
+                          suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink]))
+    return drawn[0]
+
+
+@pytest.mark.parametrize("operator", ["cat", "minimum", "where"])
+def test_shrinks_to_one_plain_node(operator: str) -> None:
+    case = smallest(lambda case: any(node.operator == operator for node in case.graph.nodes))
+    graph = case.graph
+    assert [node.operator for node in graph.nodes] == [operator]
+    assert len(graph.outputs) == 1
+    assert len(graph.inputs) <= 1  # the smallest cat may be the one of two ramps
+    assert max(type_.elements for type_ in value_types(graph).values()) <= 16
+    assert case.recipe == "a8w8"
+    assert {(item.kind, *item.parameters.values()) for item in case.calibration.values()} <= {("uniform", -1.0, 1.0)}
+    assert case.seeds == type(case.seeds)()
+
+
+def test_shrinks_to_two_nodes_where_two_are_needed() -> None:
+    def found(case: Case) -> bool:
+        return _has_chain(case.graph, "permute", "relu")
+
+    graph = smallest(found).graph
+    assert [node.operator for node in graph.nodes] == ["permute", "relu"]
+    assert len(graph.inputs) == len(graph.outputs) == 1
+
+
+def test_recipe_shrinks_to_a8w8() -> None:
+    graph: Any = block(0)[0].graph
+    assert hypothesis.find(recipes(graph), lambda text: True, settings=quick(50)) == "a8w8"

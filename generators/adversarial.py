@@ -83,7 +83,7 @@ def draw_calibration(draw: Draw, graph: Graph) -> dict[str, Distribution]:
 
 def _draw_one(draw: Draw, felt: frozenset[str]) -> Distribution:
     pressed = {"sibling": SIBLING, "neighbour": NEIGHBOUR}
-    odds = 5 if "sibling" in felt else 3 if felt else 0  # in eight
+    odds = 5 if "sibling" in felt else 2 if felt else 0  # in eight
     if odds and draw(st.integers(0, 7)) >= 8 - odds:
         pressure = "sibling" if "sibling" in felt and draw(st.integers(0, 3)) < 3 else "neighbour"
         kind, parameters = draw(st.sampled_from(pressed[pressure]))

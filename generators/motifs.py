@@ -92,7 +92,7 @@ def conv_relu_cat_conv(pool: GraphPool) -> None:
     source = _image(pool)
     branch = rectify(pool, conv(pool, source, _pick(pool, 4, 2, 3)))
     sibling = pool.input(pool.shape(branch))
-    join = _pick(pool, "cat", "cat", "cat", "stack", "maximum", "add")
+    join = _pick(pool, "cat", "cat", "cat", "cat", "cat", "stack", "maximum", "add")
     operands = _pick(pool, (branch, sibling), (sibling, branch))
     if join == "cat":
         joined = pool.add("cat", *operands, dim=1)
@@ -331,10 +331,10 @@ def near_the_end_of_a_table(pool: GraphPool) -> None:
 
 MOTIFS = (
     Motif("conv-relu", "#16286", conv_relu),
-    Motif("full-cat-conv", "seed 000, #18322", full_cat_conv, weight=3),
-    Motif("conv-relu-cat-conv", "seed 001, #18778, #21974", conv_relu_cat_conv, weight=3),
-    Motif("cat-of-ramps", "seed 002, #18971, #19064", cat_of_ramps, weight=3),
-    Motif("attention", "seed 003, #19364, #16426", attention, weight=3),
+    Motif("full-cat-conv", "seed 000, #18322", full_cat_conv, weight=4),
+    Motif("conv-relu-cat-conv", "seed 001, #18778, #21974", conv_relu_cat_conv, weight=4),
+    Motif("cat-of-ramps", "seed 002, #18971, #19064", cat_of_ramps, weight=4),
+    Motif("attention", "seed 003, #19364, #16426", attention, weight=4),
     Motif("conv-relu-permute-reshape", "#18136", conv_relu_permute_reshape),
     Motif("views-of-an-input", "#20885, #20625", views_of_an_input),
     Motif("linear-reshape", "#13725", linear_reshape),

@@ -165,9 +165,9 @@ class GraphPool:
             outputs += free
         # an input that nothing uses goes, and the others are numbered anew
         used = [item for item in self.inputs if item.name in self.used]
-        names = {item.name: f"x{place}" for place, item in enumerate(used)}
-        inputs = [msgspec.structs.replace(item, name=names[item.name]) for item in used]
-        nodes = [msgspec.structs.replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
+        anew = {item.name: f"x{place}" for place, item in enumerate(used)}
+        inputs = [msgspec.structs.replace(item, name=anew[item.name]) for item in used]
+        nodes = [msgspec.structs.replace(node, inputs=tuple(anew.get(name, name) for name in node.inputs))
                  for node in self.nodes]
         return Graph(inputs=tuple(inputs), constants=tuple(self.constants), nodes=tuple(nodes),
                      outputs=tuple(outputs + self._extra_outputs(outputs)))

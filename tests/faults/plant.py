@@ -100,15 +100,70 @@ def _activation_dropped_before_annotation() -> AbstractContextManager[None]:
     return _patched(TOSAQuantizer, "transform_for_annotation", wrong)
 
 
+def _input_frozen() -> AbstractContextManager[None]:
+    import numpy as np
+    from executorch.backends.arm.tosa import backend
+    from executorch.backends.arm.tosa.mapping import TosaArg
+
+    original = backend.process_placeholder
+
+    def wrong(node, tosa_graph, edge_program, containing_graph_module, tosa_spec):
+        if node.name == edge_program.graph_signature.user_inputs[0]:
+            value = TosaArg(node, tosa_spec)
+            tosa_graph.addConst(value.shape, value.dtype, np.zeros(value.shape, np.int8), name=value.name)
+        else:
+            original(node, tosa_graph, edge_program, containing_graph_module, tosa_spec)
+
+    return _patched(backend, "process_placeholder", wrong)
+
+
 FAULTS = (
-    Fault("rescale-shift", "RESCALE shift off by one (#20401's class)", "numeric", "outside rounding", linear_case(),
-          _rescale_shift_off_by_one),
-    Fault("table-off-by-one", "sigmoid LUT off by one (#18873)", "numeric", "outside rounding", sigmoid_case(),
-          _table_off_by_one),
-    Fault("outputs-swapped", "output order of a multi-output delegate (#18486)", "outputs", "order", two_outputs_case(),
-          _outputs_swapped),
-    Fault("pass-raises", "a pass that assumes qparams (#18778, seed 001)", "crash", "exception", sigmoid_case(),
-          _pass_raises),
-    Fault("activation-dropped", "a relu lost before annotation (#16286's class)", "quality", "loss beyond quantization",
-          sigmoid_case(), _activation_dropped_before_annotation),
+    Fault(
+        "rescale-shift",
+        "RESCALE shift off by one (#20401's class)",
+        "numeric",
+        "outside rounding",
+        linear_case(),
+        _rescale_shift_off_by_one,
+    ),
+    Fault(
+        "table-off-by-one",
+        "sigmoid LUT off by one (#18873)",
+        "numeric",
+        "outside rounding",
+        sigmoid_case(),
+        _table_off_by_one,
+    ),
+    Fault(
+        "outputs-swapped",
+        "output order of a multi-output delegate (#18486)",
+        "outputs",
+        "order",
+        two_outputs_case(),
+        _outputs_swapped,
+    ),
+    Fault(
+        "pass-raises",
+        "a pass that assumes qparams (#18778, seed 001)",
+        "crash",
+        "exception",
+        sigmoid_case(),
+        _pass_raises,
+    ),
+    Fault(
+        "activation-dropped",
+        "a relu lost before annotation (#16286's class)",
+        "quality",
+        "loss beyond quantization",
+        sigmoid_case(),
+        _activation_dropped_before_annotation,
+    ),
+    Fault(
+        "input-frozen",
+        "a delegate input that the payload no longer has",
+        "buffers",
+        "delegate input dropped, later inputs shift",
+        two_outputs_case(),
+        _input_frozen,
+    ),
 )

@@ -55,7 +55,7 @@ def test_configure_is_used_and_recorded_as_float_nodes(tmp_path):
         (MODEL + "raise RuntimeError('broken')\n", "model.py, line 12: raises RuntimeError: broken; make"),
         (MODEL.replace("model = Net()", "net = Net()"), "model.py: defines no 'model'; define model as an nn.Module"),
         (MODEL.replace("calibration =", "samples ="), "model.py: defines no 'calibration'; define calibration"),
-        (MODEL.replace("rand(1, 4),), (", "rand(1, 5),), ("), "model fails on calibration[0] (inputs [1, 5])"),
+        (MODEL.replace("rand(1, 4)", "rand(1, 5)"), "model fails on calibration[0] (inputs [1, 5])"),
         (MODEL.replace("(torch.rand(1, 4),)]", "(torch.rand(2, 4),)]"), "calibration[1][0] is torch.float32 [2, 4]"),
         (MODEL + "inputs = [torch.rand(1, 4)]\n", "inputs[0] is not a tuple of tensors; write (x,)"),
         ("def broken(:\n", "model.py, line 1: raises SyntaxError"),
@@ -91,8 +91,20 @@ def test_a_native_death_is_a_finding_with_its_stage_and_last_words(tmp_path):
 def test_fuzz_is_deterministic_and_complete(tmp_path):
     results = []
     for name in ("a", "b"):
-        run = armdiff("fuzz", "--max-examples", "3", "--seed", "5", "--target", "TOSA-1.0+INT", "--out", name, "--json",
-                      f"{name}.json", cwd=tmp_path)
+        run = armdiff(
+            "fuzz",
+            "--max-examples",
+            "3",
+            "--seed",
+            "5",
+            "--target",
+            "TOSA-1.0+INT",
+            "--out",
+            name,
+            "--json",
+            f"{name}.json",
+            cwd=tmp_path,
+        )
         assert run.returncode in (0, 1), run.stderr
         data = json.loads((tmp_path / f"{name}.json").read_text())
         data.pop("seconds")

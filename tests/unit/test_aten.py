@@ -11,7 +11,10 @@ NODE = Node(
     name="conv",
     operator="aten.conv2d.default",
     inputs=("x", "w"),
-    attributes={"args": [{"value": "x"}, {"value": "w"}, None, [1, 1], {"float": "-inf"}], "kwargs": {"dtype": {"dtype": "float32"}}},
+    attributes={
+        "args": [{"value": "x"}, {"value": "w"}, None, [1, 1], {"float": "-inf"}],
+        "kwargs": {"dtype": {"dtype": "float32"}},
+    },
     types=(TensorType((1, 4)),),
 )
 

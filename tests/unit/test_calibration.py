@@ -22,12 +22,19 @@ SHAPES = [(), (1,), (7,), (2, 3), (1, 4, 5, 5), (2, 2, 1, 3, 2)]
 
 
 def quick(examples: int) -> settings:
-    return settings(max_examples=examples, database=None, deadline=None, derandomize=True,
-                    suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=examples, database=None, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
 
 
-def sample(kind: str, parameters: dict[str, Any], shape: tuple[int, ...] = (2, 4, 8, 8), index: int = 0,
-           count: int = 1, seed: int = 0) -> Array:
+def sample(
+    kind: str,
+    parameters: dict[str, Any],
+    shape: tuple[int, ...] = (2, 4, 8, 8),
+    index: int = 0,
+    count: int = 1,
+    seed: int = 0,
+) -> Array:
     return calibration_kinds()[kind].sample(np.random.default_rng(seed), shape, parameters, index, count)
 
 
@@ -127,8 +134,11 @@ def test_recorded_is_never_drawn_nor_sampled() -> None:
 def case_of(*inputs: Input, kind: str = "uniform", samples: int = 2, **parameters: Any) -> Case:
     parameters = parameters or {"low": -1.0, "high": 1.0}
     node = Node(name="n0", operator="relu", inputs=(inputs[0].name,))
-    return Case(graph=Graph(inputs=inputs, nodes=(node,), outputs=("n0",)), samples=samples,
-                calibration={item.name: Distribution(kind=kind, parameters=parameters) for item in inputs})
+    return Case(
+        graph=Graph(inputs=inputs, nodes=(node,), outputs=("n0",)),
+        samples=samples,
+        calibration={item.name: Distribution(kind=kind, parameters=parameters) for item in inputs},
+    )
 
 
 def test_samples_are_reproducible_and_apart_by_input() -> None:
@@ -159,16 +169,26 @@ def test_evaluation_holds_calibration_end_points_and_saturation() -> None:
 
 def seed_001(join: str = "cat") -> Graph:
     """conv -> relu, joined with a sibling that is an input."""
-    conv = {"out_channels": 4, "kernel": [3, 3], "stride": [1, 1], "padding": [1, 1], "dilation": [1, 1], "groups": 1,
-            "bias": True}
+    conv = {
+        "out_channels": 4,
+        "kernel": [3, 3],
+        "stride": [1, 1],
+        "padding": [1, 1],
+        "dilation": [1, 1],
+        "groups": 1,
+        "bias": True,
+    }
     attributes: dict[str, Any] = {"cat": {"dim": 1}, "minimum": {}}[join]
     return Graph(
         inputs=(Input(name="x", shape=(1, 4, 8, 8)), Input(name="y", shape=(1, 4, 8, 8))),
-        nodes=(Node(name="n0", operator="conv2d", inputs=("x",), attributes=conv),
-               Node(name="n1", operator="relu", inputs=("n0",)),
-               Node(name="n2", operator="view", inputs=("y",), attributes={"shape": [1, 4, 8, 8]}),
-               Node(name="n3", operator=join, inputs=("n1", "n2"), attributes=attributes)),
-        outputs=("n3",))
+        nodes=(
+            Node(name="n0", operator="conv2d", inputs=("x",), attributes=conv),
+            Node(name="n1", operator="relu", inputs=("n0",)),
+            Node(name="n2", operator="view", inputs=("y",), attributes={"shape": [1, 4, 8, 8]}),
+            Node(name="n3", operator=join, inputs=("n1", "n2"), attributes=attributes),
+        ),
+        outputs=("n3",),
+    )
 
 
 @pytest.mark.parametrize("join", ["cat", "minimum"])
@@ -177,8 +197,11 @@ def test_pressures_see_the_sibling_of_a_rectified_branch(join: str) -> None:
 
 
 def test_no_pressure_where_an_operand_meets_only_itself() -> None:
-    graph = Graph(inputs=(Input(name="x", shape=(2,)),),
-                  nodes=(Node(name="n0", operator="cat", inputs=("x", "x"), attributes={"dim": 0}),), outputs=("n0",))
+    graph = Graph(
+        inputs=(Input(name="x", shape=(2,)),),
+        nodes=(Node(name="n0", operator="cat", inputs=("x", "x"), attributes={"dim": 0}),),
+        outputs=("n0",),
+    )
     assert pressures(graph) == {"x": frozenset()}
 
 

@@ -27,8 +27,15 @@ from harness.case import (
 from harness.checking import check_case, value_types
 from harness.errors import BadInput
 
-CONV = {"out_channels": 2, "kernel": [3, 3], "stride": [1, 1], "padding": [1, 1], "dilation": [1, 1], "groups": 1,
-        "bias": True}
+CONV = {
+    "out_channels": 2,
+    "kernel": [3, 3],
+    "stride": [1, 1],
+    "padding": [1, 1],
+    "dilation": [1, 1],
+    "groups": 1,
+    "bias": True,
+}
 
 
 def example() -> Case:
@@ -36,19 +43,35 @@ def example() -> Case:
     return Case(
         graph=Graph(
             inputs=(Input(name="x", shape=(1, 4, 6, 6)), Input(name="y", shape=(1, 2, 6, 6))),
-            constants=(Constant(name="c0", shape=(1, 2, 6, 6), kind="full", parameters={"value": 0.5}),
-                       Constant(name="c1", shape=(6,), kind="literal",
-                                parameters={"values": [1.0, -1.0, 0.0, 2.0, 0.5, 1e-3]})),
-            nodes=(Node(name="n0", operator="split", inputs=("x",), attributes={"sizes": 2, "dim": 1}),
-                   Node(name="n1", operator="cat", inputs=("c0", "n0.1", "y"), attributes={"dim": 1}),
-                   Node(name="n2", operator="conv2d", inputs=("n1",), attributes=CONV),
-                   Node(name="n3", operator="add", inputs=("n2", "c1"),
-                        attributes={"scalar": None, "side": None, "alpha": 1})),
-            outputs=("n3", "n0.0")),
-        calibration={"x": Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0}),
-                     "y": Distribution(kind="shifted", parameters={"low": 0.0, "high": 1.0, "offset": -0.065})},
-        samples=3, recipe="a8w8,per-tensor,qmin=-127,float=n2", target="ethos-u55-128",
-        seeds=Seeds(weights=1, calibration=2, evaluation=3), note="an example")
+            constants=(
+                Constant(name="c0", shape=(1, 2, 6, 6), kind="full", parameters={"value": 0.5}),
+                Constant(
+                    name="c1", shape=(6,), kind="literal", parameters={"values": [1.0, -1.0, 0.0, 2.0, 0.5, 1e-3]}
+                ),
+            ),
+            nodes=(
+                Node(name="n0", operator="split", inputs=("x",), attributes={"sizes": 2, "dim": 1}),
+                Node(name="n1", operator="cat", inputs=("c0", "n0.1", "y"), attributes={"dim": 1}),
+                Node(name="n2", operator="conv2d", inputs=("n1",), attributes=CONV),
+                Node(
+                    name="n3",
+                    operator="add",
+                    inputs=("n2", "c1"),
+                    attributes={"scalar": None, "side": None, "alpha": 1},
+                ),
+            ),
+            outputs=("n3", "n0.0"),
+        ),
+        calibration={
+            "x": Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0}),
+            "y": Distribution(kind="shifted", parameters={"low": 0.0, "high": 1.0, "offset": -0.065}),
+        },
+        samples=3,
+        recipe="a8w8,per-tensor,qmin=-127,float=n2",
+        target="ethos-u55-128",
+        seeds=Seeds(weights=1, calibration=2, evaluation=3),
+        note="an example",
+    )
 
 
 def test_round_trip_is_exact() -> None:
@@ -90,7 +113,12 @@ def test_digest_ignores_the_note_and_nothing_else() -> None:
 def test_types_of_all_values() -> None:
     types = value_types(example().graph)
     assert {name: types[name].shape for name in ("n0.0", "n0.1", "n1", "n2", "n3")} == {
-        "n0.0": (1, 2, 6, 6), "n0.1": (1, 2, 6, 6), "n1": (1, 6, 6, 6), "n2": (1, 2, 6, 6), "n3": (1, 2, 6, 6)}
+        "n0.0": (1, 2, 6, 6),
+        "n0.1": (1, 2, 6, 6),
+        "n1": (1, 6, 6, 6),
+        "n2": (1, 2, 6, 6),
+        "n3": (1, 2, 6, 6),
+    }
     assert "n0" not in types
 
 
@@ -122,53 +150,108 @@ NAN, INFINITE = float("nan"), float("inf")
 # change, JSON path of the message, words of the problem, words of the remedy
 WRONG: dict[str, tuple[Callable[[dict[str, Any]], None], str, str, str]] = {
     "unknown field": (_set("colour", "red"), "$", "colour", "harness/case.py"),
-    "unknown field of a node": (_set("graph", "nodes", 0, "kernel", 3), "$.graph.nodes[0]", "kernel",
-                                "harness/case.py"),
-    "wrong type": (_set("graph", "inputs", 0, "shape", "big"), "$.graph.inputs[0].shape", "array",
-                   "harness/case.py"),
+    "unknown field of a node": (
+        _set("graph", "nodes", 0, "kernel", 3),
+        "$.graph.nodes[0]",
+        "kernel",
+        "harness/case.py",
+    ),
+    "wrong type": (_set("graph", "inputs", 0, "shape", "big"), "$.graph.inputs[0].shape", "array", "harness/case.py"),
     "missing field": (_drop("graph", "outputs"), "$.graph", "outputs", "harness/case.py"),
     "unknown version": (_set("schema", 7), "$.schema", "7", "version"),
-    "unknown operator": (_set("graph", "nodes", 0, "operator", "splat"), "$.graph.nodes[0].operator", "splat",
-                         "generators/ops"),
-    "impossible shape": (_set("graph", "inputs", 1, "shape", [1, 2, 5, 6]), "$.graph.nodes[1]", "cat cannot take",
-                         "mend"),
-    "shape of nothing": (_set("graph", "inputs", 0, "shape", [1, 0, 6, 6]), "$.graph.inputs[0].shape", "[1, 0, 6, 6]",
-                         "at least 1"),
-    "unknown attribute": (_set("graph", "nodes", 1, "attributes", {"axis": 1}), "$.graph.nodes[1].attributes",
-                          "axis", "exactly"),
-    "attribute of a wrong kind": (_set("graph", "nodes", 1, "attributes", {"dim": "1); import os"}),
-                                  "$.graph.nodes[1]", "not an integer", "mend"),
+    "unknown operator": (
+        _set("graph", "nodes", 0, "operator", "splat"),
+        "$.graph.nodes[0].operator",
+        "splat",
+        "generators/ops",
+    ),
+    "impossible shape": (
+        _set("graph", "inputs", 1, "shape", [1, 2, 5, 6]),
+        "$.graph.nodes[1]",
+        "cat cannot take",
+        "mend",
+    ),
+    "shape of nothing": (
+        _set("graph", "inputs", 0, "shape", [1, 0, 6, 6]),
+        "$.graph.inputs[0].shape",
+        "[1, 0, 6, 6]",
+        "at least 1",
+    ),
+    "unknown attribute": (
+        _set("graph", "nodes", 1, "attributes", {"axis": 1}),
+        "$.graph.nodes[1].attributes",
+        "axis",
+        "exactly",
+    ),
+    "attribute of a wrong kind": (
+        _set("graph", "nodes", 1, "attributes", {"dim": "1); import os"}),
+        "$.graph.nodes[1]",
+        "not an integer",
+        "mend",
+    ),
     "unknown value": (_set("graph", "nodes", 2, "inputs", ["n9"]), "$.graph.nodes[2].inputs[0]", "n9", "order"),
-    "later value": (_set("graph", "nodes", 1, "inputs", ["c0", "n2", "y"]), "$.graph.nodes[1].inputs[1]", "n2",
-                    "order"),
+    "later value": (
+        _set("graph", "nodes", 1, "inputs", ["c0", "n2", "y"]),
+        "$.graph.nodes[1].inputs[1]",
+        "n2",
+        "order",
+    ),
     "whole of a split": (_set("graph", "nodes", 2, "inputs", ["n0"]), "$.graph.nodes[2].inputs[0]", "n0", "order"),
     "unknown output": (_set("graph", "outputs", ["n9"]), "$.graph.outputs[0]", "n9", "name a node"),
     "no output": (_set("graph", "outputs", []), "$.graph.outputs", "empty", "at least one"),
     "name used twice": (_set("graph", "constants", 0, "name", "x"), "$.graph.constants[0].name", "twice", "own name"),
-    "name that is no identifier": (_set("graph", "nodes", 3, "name", "n 3"), "$.graph.nodes[3].name", "n 3",
-                                   "identifier"),
+    "name that is no identifier": (
+        _set("graph", "nodes", 3, "name", "n 3"),
+        "$.graph.nodes[3].name",
+        "n 3",
+        "identifier",
+    ),
     "unknown constant": (_set("graph", "constants", 0, "kind", "eye"), "$.graph.constants[0]", "eye", "mend"),
-    "wrong number of values": (_set("graph", "constants", 1, "parameters", {"values": [1.0]}),
-                               "$.graph.constants[1]", "6 values", "mend"),
+    "wrong number of values": (
+        _set("graph", "constants", 1, "parameters", {"values": [1.0]}),
+        "$.graph.constants[1]",
+        "6 values",
+        "mend",
+    ),
     "unknown dtype": (_set("graph", "inputs", 0, "dtype", "float8"), "$.graph.inputs[0].dtype", "float8", "float32"),
     "unknown distribution": (_set("calibration", "x", "kind", "cauchy"), "$.calibration.x.kind", "cauchy", "uniform"),
-    "wrong parameters": (_set("calibration", "x", "parameters", {"low": 0.0}), "$.calibration.x.parameters", "low",
-                         "exactly"),
+    "wrong parameters": (
+        _set("calibration", "x", "parameters", {"low": 0.0}),
+        "$.calibration.x.parameters",
+        "low",
+        "exactly",
+    ),
     "no distribution": (_drop("calibration", "y"), "$.calibration", "'y'", "add one"),
-    "distribution of nothing": (_set("calibration", "z", {"kind": "zero", "parameters": {}}), "$.calibration.z",
-                                "no input", "use x, y"),
+    "distribution of nothing": (
+        _set("calibration", "z", {"kind": "zero", "parameters": {}}),
+        "$.calibration.z",
+        "no input",
+        "use x, y",
+    ),
     "unknown recipe": (_set("recipe", "a8w8,fast"), "$.recipe", "fast", "harness/recipe.py"),
     "float of nothing": (_set("recipe", "a8w8,float=n8"), "$.recipe", "n8", "nodes"),
     "unknown target": (_set("target", "ethos-u99"), "$.target", "ethos-u99", "use one of"),
     "recipe against target": (_set("target", "TOSA-1.0+FP"), "$.recipe", "does not fit", "float"),
     "no samples": (_set("samples", 0), "$.samples", "0", "1 to 64"),
     "negative seed": (_set("seeds", "weights", -1), "$.seeds.weights", "natural", "use one"),
-    "NaN": (_set("graph", "constants", 0, "parameters", {"value": NAN}), "$.graph.constants[0].parameters.value",
-            "NaN", "finite"),
-    "infinite": (_set("calibration", "x", "parameters", "high", INFINITE), "$.calibration.x.parameters.high",
-                 "Infinity", "finite"),
-    "infinite literal": (_set("graph", "constants", 1, "parameters", {"values": [1.0] * 5 + [-INFINITE]}),
-                         "$.graph.constants[1].parameters.values[5]", "-Infinity", "finite"),
+    "NaN": (
+        _set("graph", "constants", 0, "parameters", {"value": NAN}),
+        "$.graph.constants[0].parameters.value",
+        "NaN",
+        "finite",
+    ),
+    "infinite": (
+        _set("calibration", "x", "parameters", "high", INFINITE),
+        "$.calibration.x.parameters.high",
+        "Infinity",
+        "finite",
+    ),
+    "infinite literal": (
+        _set("graph", "constants", 1, "parameters", {"values": [1.0] * 5 + [-INFINITE]}),
+        "$.graph.constants[1].parameters.values[5]",
+        "-Infinity",
+        "finite",
+    ),
 }
 
 

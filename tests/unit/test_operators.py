@@ -32,8 +32,9 @@ every_operator = pytest.mark.parametrize("name", sorted(operators()))
 
 
 def quick(examples: int) -> settings:
-    return settings(max_examples=examples, database=None, deadline=None, derandomize=True,
-                    suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=examples, database=None, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +125,7 @@ def disturbed(draw: Any, entry: Operator, types: list[TensorType], attributes: d
     form = draw(st.sampled_from(["grow", "drop", "add"]))
     if form == "grow" and shape:
         axis = draw(st.integers(0, len(shape) - 1))
-        shape = (*shape[:axis], shape[axis] + 1, *shape[axis + 1:])
+        shape = (*shape[:axis], shape[axis] + 1, *shape[axis + 1 :])
     types[place] = TensorType({"grow": shape, "drop": shape[1:], "add": (2, *shape)}[form])
 
 
@@ -227,15 +228,55 @@ WRONG_SHAPES: list[tuple[str, list[tuple[int, ...]], dict[str, Any], str]] = [
     ("slice", [(2, 3)], {"dim": 2, "start": 0, "stop": 1, "step": 1}, "outside rank 2"),
     ("expand", [(2, 3)], {"shape": [4, 3]}, "does not expand"),
     ("split", [(2, 3)], {"sizes": [1, 1], "dim": 1}, "add up to 3"),
-    ("conv2d", [(1, 3, 4, 4)], {"out_channels": 4, "kernel": [1, 1], "stride": [1, 1], "padding": [0, 0],
-                                "dilation": [1, 1], "groups": 2, "bias": True}, "groups"),
-    ("conv2d", [(1, 3, 4, 4)], {"out_channels": 4, "kernel": [5, 1], "stride": [1, 1], "padding": [0, 0],
-                                "dilation": [1, 1], "groups": 1, "bias": True}, "exceeds"),
-    ("conv_transpose2d", [(1, 2, 1, 1)], {"out_channels": 4, "kernel": [1, 1], "stride": [1, 1], "padding": [1, 1],
-                                          "output_padding": [0, 0], "dilation": [1, 1], "groups": 1, "bias": True},
-     "not positive"),
-    ("max_pool2d", [(1, 1, 4, 4)], {"kernel": [2, 2], "stride": None, "padding": [2, 0], "dilation": [1, 1],
-                                    "ceil_mode": False}, "half"),
+    (
+        "conv2d",
+        [(1, 3, 4, 4)],
+        {
+            "out_channels": 4,
+            "kernel": [1, 1],
+            "stride": [1, 1],
+            "padding": [0, 0],
+            "dilation": [1, 1],
+            "groups": 2,
+            "bias": True,
+        },
+        "groups",
+    ),
+    (
+        "conv2d",
+        [(1, 3, 4, 4)],
+        {
+            "out_channels": 4,
+            "kernel": [5, 1],
+            "stride": [1, 1],
+            "padding": [0, 0],
+            "dilation": [1, 1],
+            "groups": 1,
+            "bias": True,
+        },
+        "exceeds",
+    ),
+    (
+        "conv_transpose2d",
+        [(1, 2, 1, 1)],
+        {
+            "out_channels": 4,
+            "kernel": [1, 1],
+            "stride": [1, 1],
+            "padding": [1, 1],
+            "output_padding": [0, 0],
+            "dilation": [1, 1],
+            "groups": 1,
+            "bias": True,
+        },
+        "not positive",
+    ),
+    (
+        "max_pool2d",
+        [(1, 1, 4, 4)],
+        {"kernel": [2, 2], "stride": None, "padding": [2, 0], "dilation": [1, 1], "ceil_mode": False},
+        "half",
+    ),
     ("div", [(2,)], {"scalar": 0}, "zero"),
     ("clamp", [(2,)], {"min": None, "max": None}, "no bound"),
     ("mean", [(2, 3)], {"dims": [0, -2], "keepdim": True}, "twice"),
@@ -243,8 +284,11 @@ WRONG_SHAPES: list[tuple[str, list[tuple[int, ...]], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shapes", "attributes", "sentence"), WRONG_SHAPES,
-                         ids=[f"{row[0]}-{row[3].replace(' ', '-')}" for row in WRONG_SHAPES])
+@pytest.mark.parametrize(
+    ("name", "shapes", "attributes", "sentence"),
+    WRONG_SHAPES,
+    ids=[f"{row[0]}-{row[3].replace(' ', '-')}" for row in WRONG_SHAPES],
+)
 def test_wrong_shapes_are_refused_with_a_sentence(
     name: str, shapes: list[tuple[int, ...]], attributes: dict[str, Any], sentence: str
 ) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.observation import Domain, Envelope, Failure, LegResult
+from harness.observation import DelegateRecord, Domain, Envelope, Failure, LegResult
 from harness.registry import oracles
 from oracles.crash import normalized
 from tests.unit.observations import CASE, observation
@@ -109,6 +109,19 @@ def test_quality_sees_float_outside_what_quantization_explains():
     [found] = judge("quality", seen)
     assert "float 4, quantized 1; quantization explains 0.5 to 1.5" in found.message
     assert judge("quality", observation([0.5, 1.0], [0.5, 1.0], eager=[0.2, 1.2], quantization=wide)) == []
+
+
+def test_buffers_sees_a_dropped_input_and_whether_later_ones_shift():
+    def seen(inputs, tosa_inputs):
+        delegate = DelegateRecord("lowered_module_0", "TOSABackend", b"", b"", inputs, tosa_inputs, ())
+        return judge("buffers", replace(CLEAN, lowering=replace(CLEAN.lowering, delegates=(delegate,))))
+
+    assert seen(("x", "y"), ("x", "y")) == []
+    [last] = seen(("x", "y"), ("x",))
+    assert last.kind == "delegate input dropped"
+    [first] = seen(("x", "y"), ("y",))
+    assert first.kind == "delegate input dropped, later inputs shift"
+    assert "called with 2 inputs, its TOSA graph has 1: input 0 (x) is gone" in first.message
 
 
 FAILURE = Failure(

@@ -9,7 +9,9 @@ from harness.triage import finding_of
 from tests.unit.observations import CASE
 
 FINDING = finding_of(
-    Mismatch("numeric", "outside rounding", "off", measured={"distance": 13.0, "unit": "steps", "output": 0}), CASE, "c.json"
+    Mismatch("numeric", "outside rounding", "off", measured={"distance": 13.0, "unit": "steps", "output": 0}),
+    CASE,
+    "c.json",
 )
 LEGS = {"eager": "ran", "tosa-reference": "failed", "ethos-u-model": "not installed"}
 

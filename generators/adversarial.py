@@ -21,12 +21,18 @@ from harness.case import Distribution, Graph, Node
 from harness.operators import Draw
 from harness.registry import calibration_kinds, operators
 
-SIBLING = [("shifted", {"low": 0.0, "high": 1.0, "offset": -0.065}),
-           ("shifted", {"low": 0.0, "high": 1.0, "offset": -0.01}),
-           ("shifted", {"low": 0.0, "high": 1.0, "offset": -0.5}),
-           ("tiny_range", {"center": -0.5, "width": 0.002})]
-NEIGHBOUR = [("huge_range", {"bound": 100.0}), ("one_sided", {"bound": 255.0}), ("huge_range", {"bound": 10000.0}),
-             ("tiny_range", {"center": 0.0, "width": 0.01})]
+SIBLING = [
+    ("shifted", {"low": 0.0, "high": 1.0, "offset": -0.065}),
+    ("shifted", {"low": 0.0, "high": 1.0, "offset": -0.01}),
+    ("shifted", {"low": 0.0, "high": 1.0, "offset": -0.5}),
+    ("tiny_range", {"center": -0.5, "width": 0.002}),
+]
+NEIGHBOUR = [
+    ("huge_range", {"bound": 100.0}),
+    ("one_sided", {"bound": 255.0}),
+    ("huge_range", {"bound": 10000.0}),
+    ("tiny_range", {"center": 0.0, "width": 0.01}),
+]
 # how often a distribution is drawn where the graph exerts no pressure
 WEIGHTS = {"uniform": 5, "normal": 3, "shifted": 2}
 
@@ -56,7 +62,8 @@ def _origin(origins: Mapping[str, frozenset[str]], name: str) -> frozenset[str]:
 
 def _rectifies(node: Node) -> bool:
     return node.operator in ("relu", "relu6") or (
-        node.operator in ("hardtanh", "clamp") and node.attributes["min"] == 0)
+        node.operator in ("hardtanh", "clamp") and node.attributes["min"] == 0
+    )
 
 
 def pressures(graph: Graph) -> Mapping[str, frozenset[str]]:
@@ -88,7 +95,11 @@ def _draw_one(draw: Draw, felt: frozenset[str]) -> Distribution:
         pressure = "sibling" if "sibling" in felt and draw(st.integers(0, 3)) < 3 else "neighbour"
         kind, parameters = draw(st.sampled_from(pressed[pressure]))
         return Distribution(kind=kind, parameters=dict(parameters))
-    kinds = [kind for kind in calibration_kinds().values() if "stored" not in kind.tags
-             for _ in range(WEIGHTS.get(kind.name, 1))]
+    kinds = [
+        kind
+        for kind in calibration_kinds().values()
+        if "stored" not in kind.tags
+        for _ in range(WEIGHTS.get(kind.name, 1))
+    ]
     chosen = pick(draw, kinds)
     return Distribution(kind=chosen.name, parameters=chosen.draw(draw))

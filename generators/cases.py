@@ -41,8 +41,14 @@ def cases(draw: Draw, targets: Sequence[str]) -> tuple[Case, ...]:
     samples = draw(st.sampled_from(SAMPLES))
     seeds = Seeds(weights=draw(SEEDS), calibration=draw(SEEDS), evaluation=draw(SEEDS))
     return tuple(
-        Case(graph=graph, calibration=calibration, samples=samples, seeds=seeds, target=target,
-             recipe=recipe if parse_target(target).quantized else "float")
+        Case(
+            graph=graph,
+            calibration=calibration,
+            samples=samples,
+            seeds=seeds,
+            target=target,
+            recipe=recipe if parse_target(target).quantized else "float",
+        )
         for target in targets
     )
 
@@ -81,8 +87,9 @@ def _fresh_examples(seed: int, targets: tuple[str, ...]) -> list[tuple[Case, ...
     examples: list[tuple[Case, ...]] = []
 
     @hypothesis.seed(seed)
-    @hypothesis.settings(database=None, phases=[Phase.generate], deadline=None, max_examples=RUN,
-                         suppress_health_check=list(HealthCheck))
+    @hypothesis.settings(
+        database=None, phases=[Phase.generate], deadline=None, max_examples=RUN, suppress_health_check=list(HealthCheck)
+    )
     @hypothesis.given(cases(targets))
     def collect(drawn: tuple[Case, ...]) -> None:
         examples.append(drawn)

@@ -47,9 +47,8 @@ def _image(pool: GraphPool, *, channels: tuple[int, ...] = (2, 4, 3, 8, 1), most
 
 def conv(pool: GraphPool, source: str, outer: int, **changes: Any) -> str:
     """A convolution; 3x3 that keeps the size unless ``changes`` say otherwise."""
-    attributes = {"out_channels": outer, "kernel": [3, 3], "stride": [1, 1], "padding": [1, 1],
-                  "dilation": [1, 1], "groups": 1, "bias": True}
-    return pool.add("conv2d", source, **(attributes | changes))
+    window = {"kernel": [3, 3], "stride": [1, 1], "padding": [1, 1], "dilation": [1, 1]}
+    return pool.add("conv2d", source, **({"out_channels": outer, **window, "groups": 1, "bias": True} | changes))
 
 
 def pointwise(pool: GraphPool, source: str, outer: int) -> str:
@@ -69,14 +68,22 @@ def factory(pool: GraphPool, shape: tuple[int, ...]) -> str:
     return pool.constant(kind, shape, **parameters)
 
 
-def slice_of(pool: GraphPool, source: str, dim: int, start: int | None, stop: int | None) -> str:
-    return pool.add("slice", source, dim=dim, start=start, stop=stop, step=1)
+def combine(pool: GraphPool, kind: str, *operands: str) -> str:
+    """Any operator of two or more values that meet: cat and stack along dimension 1 or 0, or arithmetic."""
+    attributes: dict[str, Any] = {"scalar": None, "side": None}
+    if kind in ("cat", "stack"):
+        attributes = {"dim": min(1, len(pool.shape(operands[0])) - 1)}
+    elif kind in ("minimum", "maximum"):
+        attributes = {}
+    elif kind in ("add", "sub"):
+        attributes["alpha"] = 1
+    return pool.add(kind, *operands, **attributes)
 
 
 def full_cat_conv(pool: GraphPool) -> None:
     source = _image(pool, channels=(4, 2, 3))
     batch, channels, height, width = pool.shape(source)
-    kept = slice_of(pool, source, 1, None, _pick(pool, 1, 2))
+    kept = pool.add("slice", source, dim=1, start=None, stop=_pick(pool, 1, 2), step=1)
     added = channels - pool.shape(kept)[1] or 1
     if one_in(pool.draw, 3):
         kind = _pick(pool, "full_like", "zeros_like", "ones_like")
@@ -94,14 +101,9 @@ def conv_relu_cat_conv(pool: GraphPool) -> None:
     sibling = pool.input(pool.shape(branch))
     join = _pick(pool, "cat", "cat", "cat", "cat", "cat", "stack", "maximum", "add")
     operands = _pick(pool, (branch, sibling), (sibling, branch))
-    if join == "cat":
-        joined = pool.add("cat", *operands, dim=1)
-        if not one_in(pool.draw, 4):
-            pointwise(pool, joined, _pick(pool, 4, 1, 2))
-    elif join == "add":
-        pool.add("add", *operands, scalar=None, side=None, alpha=1)
-    else:
-        pool.add(join, *operands, **({"dim": 1} if join == "stack" else {}))
+    joined = combine(pool, join, *operands)
+    if join == "cat" and not one_in(pool.draw, 4):
+        pointwise(pool, joined, _pick(pool, 4, 1, 2))
 
 
 def cat_of_ramps(pool: GraphPool) -> None:
@@ -115,7 +117,7 @@ def cat_of_ramps(pool: GraphPool) -> None:
         operands.append(pool.input((1, _pick(pool, 1, 2), height, width)))
     grid = pool.add("cat", *operands, dim=1)
     if one_in(pool.draw, 3):
-        pool.add("mul", grid, pool.input(pool.shape(grid)), scalar=None, side=None)
+        combine(pool, "mul", grid, pool.input(pool.shape(grid)))
 
 
 def attention(pool: GraphPool) -> None:
@@ -141,22 +143,33 @@ def conv_relu_permute_reshape(pool: GraphPool) -> None:
     moved = pool.add("permute", branch, dims=_pick(pool, [0, 2, 3, 1], [0, 3, 2, 1], [0, 2, 1, 3]))
     first, second, third, last = pool.shape(moved)
     part = next(size for size in (4, 3, 2, 1) if last % size == 0)
-    pool.add("reshape", moved, shape=_pick(pool, [first, second, third, part, last // part],
-                                           [first, second, third * part, last // part],
-                                           [first, 1, second, third, last], [first, second * third, last]))
+    pool.add(
+        "reshape",
+        moved,
+        shape=_pick(
+            pool,
+            [first, second, third, part, last // part],
+            [first, second, third * part, last // part],
+            [first, 1, second, third, last],
+            [first, second * third, last],
+        ),
+    )
 
 
 def views_of_an_input(pool: GraphPool) -> None:
     """view or permute of module inputs that meet in an elementwise operator or cat."""
     source = pool.input(draw_shape(pool.draw, _pick(pool, 4, 3, 2)))
     rank = len(pool.shape(source))
-    moved = pool.add("permute", source, dims=[*range(1, rank), 0]) if one_in(pool.draw, 2) else \
-        pool.add("view", source, shape=list(reversed(pool.shape(source))))
+    moved = (
+        pool.add("permute", source, dims=[*range(1, rank), 0])
+        if one_in(pool.draw, 2)
+        else pool.add("view", source, shape=list(reversed(pool.shape(source))))
+    )
     other = pool.input(pool.shape(moved))
     if one_in(pool.draw, 2):
         pool.add("cat", moved, other, dim=_pick(pool, 0, -1))
     else:
-        pool.add("add", moved, other, scalar=None, side=None, alpha=1)
+        combine(pool, "add", moved, other)
 
 
 def linear_reshape(pool: GraphPool) -> None:
@@ -187,9 +200,7 @@ def add_parameter(pool: GraphPool) -> None:
     source = pool.input(draw_shape(pool.draw, _pick(pool, 4, 3, 2, 1)))
     shape = pool.shape(source)
     parameter = pool.draw_constant(_pick(pool, shape, shape[-1:], (1,) * len(shape)))
-    attributes: dict[str, Any] = {"scalar": None, "side": None}
-    kind = _pick(pool, "add", "mul", "sub")
-    pool.add(kind, source, parameter, **attributes, **({} if kind == "mul" else {"alpha": 1}))
+    combine(pool, _pick(pool, "add", "mul", "sub"), source, parameter)
 
 
 def clamp_pair(pool: GraphPool) -> None:
@@ -214,7 +225,7 @@ def two_users(pool: GraphPool) -> None:
     first = pool.add(_pick(pool, "relu", "neg", "hardswish"), shared)
     second = pool.add(_pick(pool, "sigmoid", "tanh", "abs", "relu"), shared)
     if one_in(pool.draw, 2):
-        pool.add("mul", first, second, scalar=None, side=None)
+        combine(pool, "mul", first, second)
 
 
 def repeat_of_ones(pool: GraphPool) -> None:
@@ -229,8 +240,15 @@ def pool_of_the_plane(pool: GraphPool) -> None:
     if one_in(pool.draw, 2):
         pool.add("adaptive_avg_pool2d", source, output=[1, 1])
     else:
-        pool.add("avg_pool2d", source, kernel=plane, stride=_pick(pool, None, [1, 1]), padding=[0, 0], ceil_mode=False,
-                 count_include_pad=True)
+        pool.add(
+            "avg_pool2d",
+            source,
+            kernel=plane,
+            stride=_pick(pool, None, [1, 1]),
+            padding=[0, 0],
+            ceil_mode=False,
+            count_include_pad=True,
+        )
 
 
 def conv_relu(pool: GraphPool) -> None:
@@ -248,27 +266,44 @@ def lstm_gate(pool: GraphPool) -> None:
     gates = pool.add("linear", source, out_features=3 * size, bias=True)
     forget, keep, new = pool.add_all("chunk", gates, chunks=3, dim=1)
     forget, keep = pool.add("sigmoid", forget), pool.add("sigmoid", keep)
-    kept = pool.add("mul", forget, state, scalar=None, side=None)
-    added = pool.add("mul", keep, pool.add("tanh", new), scalar=None, side=None)
-    pool.add("add", kept, added, scalar=None, side=None, alpha=1)
+    kept = combine(pool, "mul", forget, state)
+    added = combine(pool, "mul", keep, pool.add("tanh", new))
+    combine(pool, "add", kept, added)
 
 
 def dilated_max_pool(pool: GraphPool) -> None:
-    pool.add("max_pool2d", _image(pool), kernel=[2, 2], stride=[1, 1], padding=_pick(pool, [0, 0], [1, 1]),
-             dilation=[2, 2], ceil_mode=_pick(pool, False, True))
+    pool.add(
+        "max_pool2d",
+        _image(pool),
+        kernel=[2, 2],
+        stride=[1, 1],
+        padding=_pick(pool, [0, 0], [1, 1]),
+        dilation=[2, 2],
+        ceil_mode=_pick(pool, False, True),
+    )
 
 
 def grouped_transposed_conv(pool: GraphPool) -> None:
     source = _image(pool, channels=(4, 2), most=6)
     groups = _pick(pool, 2, 1)
     extra = _pick(pool, 0, 1)
-    pool.add("conv_transpose2d", source, out_channels=4, kernel=[3, 3], stride=[2, 2], padding=[1, 1],
-             output_padding=[extra, extra], dilation=[1, 1], groups=groups, bias=_pick(pool, True, False))
+    pool.add(
+        "conv_transpose2d",
+        source,
+        out_channels=4,
+        kernel=[3, 3],
+        stride=[2, 2],
+        padding=[1, 1],
+        output_padding=[extra, extra],
+        dilation=[1, 1],
+        groups=groups,
+        bias=_pick(pool, True, False),
+    )
 
 
 def residual(pool: GraphPool) -> None:
     source = _image(pool)
-    sum_ = pool.add("add", conv(pool, source, pool.shape(source)[1]), source, scalar=None, side=None, alpha=1)
+    sum_ = combine(pool, "add", conv(pool, source, pool.shape(source)[1]), source)
     rectify(pool, sum_)
 
 
@@ -277,7 +312,7 @@ def squeeze_and_excite(pool: GraphPool) -> None:
     channels = pool.shape(source)[1]
     squeezed = pool.add("mean", source, dims=[2, 3], keepdim=True)
     gate = pool.add("sigmoid", pointwise(pool, rectify(pool, pointwise(pool, squeezed, 2)), channels))
-    pool.add("mul", *_pick(pool, (source, gate), (gate, source)), scalar=None, side=None)
+    combine(pool, "mul", *_pick(pool, (source, gate), (gate, source)))
 
 
 def wide_and_narrow_users(pool: GraphPool) -> None:
@@ -295,8 +330,11 @@ def identities(pool: GraphPool) -> None:
     if kind == "squeeze" and shape[-1] == 1:
         kind = "view"
     attributes: dict[str, dict[str, Any]] = {
-        "permute": {"dims": list(range(len(shape)))}, "view": {"shape": shape}, "squeeze": {"dim": -1},
-        "expand": {"shape": shape}, "repeat": {"repeats": [1] * len(shape)},
+        "permute": {"dims": list(range(len(shape)))},
+        "view": {"shape": shape},
+        "squeeze": {"dim": -1},
+        "expand": {"shape": shape},
+        "repeat": {"repeats": [1] * len(shape)},
     }
     pool.add(kind, source, **attributes[kind])
 
@@ -305,8 +343,12 @@ def permuted_view(pool: GraphPool) -> None:
     """A view from rank 4 to rank 4 next to a permute, which layout elimination once mixed up."""
     source = conv(pool, _image(pool, channels=(4, 2)), 4)
     batch, channels, height, width = pool.shape(source)
-    shape = _pick(pool, [batch, channels // 2, height * 2, width], [batch, height, width, channels],
-                  [batch, channels * height, 1, width])
+    shape = _pick(
+        pool,
+        [batch, channels // 2, height * 2, width],
+        [batch, height, width, channels],
+        [batch, channels * height, 1, width],
+    )
     viewed = pool.add("view", source, shape=shape)
     pool.add("permute", viewed, dims=_pick(pool, [0, 2, 3, 1], [0, 3, 1, 2], [0, 1, 3, 2]))
 
@@ -315,12 +357,7 @@ def same_tensor_twice(pool: GraphPool) -> None:
     source = pool.input(draw_shape(pool.draw, _pick(pool, 4, 2, 3)))
     if one_in(pool.draw, 2):
         source = pool.add("relu", source)
-    kind = _pick(pool, "cat", "stack", "add", "mul", "minimum")
-    attributes: dict[str, dict[str, Any]] = {
-        "cat": {"dim": 0}, "stack": {"dim": 0}, "add": {"scalar": None, "side": None, "alpha": 1},
-        "mul": {"scalar": None, "side": None}, "minimum": {},
-    }
-    pool.add(kind, source, source, **attributes[kind])
+    combine(pool, _pick(pool, "cat", "stack", "add", "mul", "minimum"), source, source)
 
 
 def near_the_end_of_a_table(pool: GraphPool) -> None:

@@ -151,9 +151,12 @@ class GraphPool:
 
     def fitting(self, source: str) -> list[Operator]:
         """Operators that can start from this value, each as often as it should be drawn."""
-        return [entry for entry in operators().values()
-                if entry.accepts(self.types[source]) and not ("dense" in entry.tags and source in self.loose)
-                for _ in range(_weight(entry))]
+        return [
+            entry
+            for entry in operators().values()
+            if entry.accepts(self.types[source]) and not ("dense" in entry.tags and source in self.loose)
+            for _ in range(_weight(entry))
+        ]
 
     def finish(self) -> Graph:
         """The graph, with every value that nothing uses as an output."""
@@ -167,10 +170,16 @@ class GraphPool:
         used = [item for item in self.inputs if item.name in self.used]
         anew = {item.name: f"x{place}" for place, item in enumerate(used)}
         inputs = [msgspec.structs.replace(item, name=anew[item.name]) for item in used]
-        nodes = [msgspec.structs.replace(node, inputs=tuple(anew.get(name, name) for name in node.inputs))
-                 for node in self.nodes]
-        return Graph(inputs=tuple(inputs), constants=tuple(self.constants), nodes=tuple(nodes),
-                     outputs=tuple(outputs + self._extra_outputs(outputs)))
+        nodes = [
+            msgspec.structs.replace(node, inputs=tuple(anew.get(name, name) for name in node.inputs))
+            for node in self.nodes
+        ]
+        return Graph(
+            inputs=tuple(inputs),
+            constants=tuple(self.constants),
+            nodes=tuple(nodes),
+            outputs=tuple(outputs + self._extra_outputs(outputs)),
+        )
 
     def _extra_outputs(self, outputs: Sequence[str]) -> list[str]:
         """Sometimes a value that is used inside is returned, too, or an output twice."""

@@ -98,7 +98,7 @@ def broadcast(*shapes: Shape) -> Shape:
 
 def replaced(shape: Shape, axis: int, size: int) -> Shape:
     """``shape`` with another size along ``axis``."""
-    return (*shape[:axis], size, *shape[axis + 1:])
+    return (*shape[:axis], size, *shape[axis + 1 :])
 
 
 def one(shape: Iterable[int]) -> tuple[TensorType, ...]:

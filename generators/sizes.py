@@ -58,8 +58,13 @@ def room(shape: Shape) -> int:
 
 def draw_shape(draw: Draw, rank: int) -> Shape:
     """A shape of this rank: batch, channels and space where the rank has them."""
-    kinds = {1: (PLAIN,), 2: ((*BATCH, 4), PLAIN), 3: (BATCH, CHANNELS, SPATIAL),
-             4: (BATCH, CHANNELS, SPATIAL, SPATIAL), 5: (BATCH, CHANNELS, (1, 2, 3), SPATIAL, SPATIAL)}[rank]
+    kinds = {
+        1: (PLAIN,),
+        2: ((*BATCH, 4), PLAIN),
+        3: (BATCH, CHANNELS, SPATIAL),
+        4: (BATCH, CHANNELS, SPATIAL, SPATIAL),
+        5: (BATCH, CHANNELS, (1, 2, 3), SPATIAL, SPATIAL),
+    }[rank]
     shape: Shape = ()
     for sizes in kinds:
         shape += (draw(st.sampled_from(within(sizes, GROWING // math.prod(shape)))),)

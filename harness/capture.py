@@ -102,12 +102,6 @@ def load_file(file: Path) -> dict[str, Any]:
     return names
 
 
-def configure_of(file: Path) -> Callable[[Any], Any] | None:
-    """The file's ``configure``, or None."""
-    configure: Callable[[Any], Any] | None = load_file(file).get("configure")
-    return configure
-
-
 def _absent(names: dict[str, Any], name: str) -> str:
     return f"defines no {name!r}" if name not in names else f"{name} is a {type(names[name]).__name__}"
 

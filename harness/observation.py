@@ -88,6 +88,7 @@ class LoweringRecord:
 
     :param outputs: the types that the *quantized* (or float) graph promises.
     :param domains: what PT2E decided: name of each quantized value in the quantized graph -> domain.
+    :param mutated: parameters and buffers of the user's module that quantizing or lowering changed.
     :param fallback: operators that stayed on the CPU, quantize/dequantize aside.
     :param seconds: stage -> seconds.
     :param compiler_log: what native compilers printed.
@@ -96,6 +97,7 @@ class LoweringRecord:
     outputs: tuple[OutputType, ...] = ()
     domains: Mapping[str, Domain] = field(default_factory=dict)
     delegates: tuple[DelegateRecord, ...] = ()
+    mutated: tuple[str, ...] = ()
     fallback: tuple[str, ...] = ()
     program_bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -20,7 +21,8 @@ import torch
 from harness.building import module_of
 from harness.case import Case
 from harness.distributions import Array
-from harness.legs import Leg, arrays_of
+from harness.judging import EAGER, QUANTIZED
+from harness.legs import Leg, Outputs, arrays_of
 from harness.lowering import Configure, Lowered, StageClock, compile_program, quantize, tensors_of
 from harness.observation import Domain, Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
 from harness.recipe import parse_recipe
@@ -53,19 +55,22 @@ def observe(
     """
     model = _built(case, tensors, model)
     inputs = tuple(evaluation_inputs(case, tensors))
-    _check_eager(model, inputs)
+    results = {EAGER: LegResult(outputs=_eager(model, inputs, clock))}  # first: lowering may change the module
+    before = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     domains: Mapping[str, Domain] = {}
     try:
         quantized = quantize(case, clock, tensors, configure, model)
         domains = quantized.domains
         lowered = compile_program(quantized, clock)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
-        record = LoweringRecord(domains=domains, seconds=dict(clock.seconds))
-        return Observation(case, inputs, record, failure=failure_of(error, clock.current))
+        record = LoweringRecord(domains=domains, mutated=_changed(model, before), seconds=dict(clock.seconds))
+        return Observation(case, inputs, record, results, failure=failure_of(error, clock.current))
+    record = replace(lowered.record, mutated=_changed(model, before))
     target = parse_target(case.target)
-    results = {}
     for name, leg in legs().items():
-        wanted = only_legs is None or name in only_legs or name in ("eager", "quantized-eager")
+        if name in results:
+            continue
+        wanted = only_legs is None or name in only_legs or name == QUANTIZED
         reason = leg.skip(target) if wanted else "not asked for"
         results[name] = LegResult(skipped=reason) if reason else _run_leg(leg, lowered, inputs, clock)
     with clock.stage("probe"):
@@ -79,7 +84,7 @@ def observe(
                 envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
                 for item in inputs
             )
-    return Observation(case, inputs, lowered.record, results, rounding, saturation, quantization)
+    return Observation(case, inputs, record, results, rounding, saturation, quantization)
 
 
 def judge(observation: Observation) -> list[Mismatch]:
@@ -96,10 +101,12 @@ def _built(case: Case, tensors: Mapping[str, Array] | None, model: torch.nn.Modu
         raise InvalidCase(f"the module cannot be built: {error}") from error
 
 
-def _check_eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput]) -> None:
+def _eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput], clock: StageClock) -> Outputs:
+    """Float eager on every input, refusing a module that fails or is not finite on calibration data."""
+    runs = []
     for item in inputs:
         try:
-            with torch.no_grad():
+            with torch.no_grad(), clock.stage(f"leg:{EAGER}"):
                 outputs = arrays_of(model(*tensors_of(item.arrays)))
         except (Exception, SystemExit) as error:
             raise InvalidCase(f"fails in float eager: {type(error).__name__}: {error}") from error
@@ -107,6 +114,14 @@ def _check_eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput]) -> N
             np.isfinite(output).all() for output in outputs if output.dtype.kind == "f"
         ):
             raise InvalidCase("returns NaN or infinity in float eager on calibration data")
+        runs.append(outputs)
+    return tuple(runs)
+
+
+def _changed(model: torch.nn.Module, before: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
+    """Names of parameters and buffers whose bits are no longer what they were."""
+    now = model.state_dict()
+    return tuple(name for name, value in before.items() if name not in now or not torch.equal(now[name], value))
 
 
 def _sets_qmin(case: Case) -> bool:

@@ -7,6 +7,7 @@ log file. One torch thread.
 
 from __future__ import annotations
 
+import copy
 import gc
 import logging
 import os
@@ -73,16 +74,20 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
     path = Path(task.case)
     case = read_case(path)
     tensors = load_tensors(case, path if path.is_dir() else path.parent)
-    configure = None
+    configure, original = None, None
     if task.user_file is not None:
-        from harness.capture import configure_of
+        from harness.capture import load_file
 
-        configure = configure_of(Path(task.user_file))
+        names = load_file(Path(task.user_file))
+        if names.get("configure") is not None:  # names of the user's own submodules: only the original has them
+            configure, original = names["configure"], names["model"]
     clock = StageClock(announce)
 
     def once() -> tuple[Observation, list[Mismatch]]:
         torch.compiler.reset()  # upstream's tracing caches must not carry over from another case
-        observation = observe(case, clock, tensors, only_legs=task.legs or None, configure=configure)
+        observation = observe(
+            case, clock, tensors, only_legs=task.legs or None, configure=configure, model=copy.deepcopy(original)
+        )
         with clock.stage("oracles"):
             return observation, judge(observation)
 

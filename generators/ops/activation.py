@@ -33,9 +33,15 @@ def _plain(draw: Draw, pool: Pool, name: str) -> Choice:
 
 def unary(name: str, aten: str, text: str, *tags: str) -> Operator:
     """An elementwise operator without attributes; ``text`` has ``{}`` for the operand."""
-    return Operator(name, f"aten::{aten}(Tensor self) -> Tensor", is_float, _plain, same_type,
-                    call=lambda operands, attributes, types: text.format(operands[0]),
-                    tags=frozenset(("elementwise", *tags)))
+    return Operator(
+        name,
+        f"aten::{aten}(Tensor self) -> Tensor",
+        is_float,
+        _plain,
+        same_type,
+        call=lambda operands, attributes, types: text.format(operands[0]),
+        tags=frozenset(("elementwise", *tags)),
+    )
 
 
 def _draw_hardtanh(draw: Draw, pool: Pool, name: str) -> Choice:
@@ -46,8 +52,10 @@ def _draw_hardtanh(draw: Draw, pool: Pool, name: str) -> Choice:
 def _infer_bounds(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     low, high = attributes["min"], attributes["max"]
     for bound in (low, high):
-        require(bound is None or (isinstance(bound, (int, float)) and not isinstance(bound, bool)),
-                f"bound {bound!r} is not a number")
+        require(
+            bound is None or (isinstance(bound, (int, float)) and not isinstance(bound, bool)),
+            f"bound {bound!r} is not a number",
+        )
     require(low is not None or high is not None, "has no bound")
     require(low is None or high is None or low <= high, f"min {low} is above max {high}")
     return same_type(types, attributes)
@@ -66,7 +74,7 @@ def _draw_clamp(draw: Draw, pool: Pool, name: str) -> Choice:
 
 def _call(function: str, keys: tuple[str, str]) -> Callable[[Sequence[str], Attributes, Types], str]:
     def call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
-        return (f"{function}({operands[0]}, {keys[0]}={attributes['min']!r}, {keys[1]}={attributes['max']!r})")
+        return f"{function}({operands[0]}, {keys[0]}={attributes['min']!r}, {keys[1]}={attributes['max']!r})"
 
     return call
 
@@ -76,12 +84,26 @@ _BOUND_WORDS = {"min": "lower bound or null", "max": "upper bound or null"}
 OPERATORS = (
     unary("relu", "relu", "torch.relu({})", "activation", "seed"),
     unary("relu6", "relu6", "F.relu6({})", "activation"),
-    Operator("hardtanh", "aten::hardtanh(Tensor self, Scalar min_val, Scalar max_val) -> Tensor", is_float,
-             _draw_hardtanh, _infer_hardtanh, call=_call("F.hardtanh", ("min_val", "max_val")),
-             attributes=_BOUND_WORDS, tags=frozenset({"elementwise", "activation"})),
-    Operator("clamp", "aten::clamp(Tensor self, Scalar? min, Scalar? max) -> Tensor", is_float,
-             _draw_clamp, _infer_bounds, call=_call("torch.clamp", ("min", "max")),
-             attributes=_BOUND_WORDS, tags=frozenset({"elementwise", "activation"})),
+    Operator(
+        "hardtanh",
+        "aten::hardtanh(Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+        is_float,
+        _draw_hardtanh,
+        _infer_hardtanh,
+        call=_call("F.hardtanh", ("min_val", "max_val")),
+        attributes=_BOUND_WORDS,
+        tags=frozenset({"elementwise", "activation"}),
+    ),
+    Operator(
+        "clamp",
+        "aten::clamp(Tensor self, Scalar? min, Scalar? max) -> Tensor",
+        is_float,
+        _draw_clamp,
+        _infer_bounds,
+        call=_call("torch.clamp", ("min", "max")),
+        attributes=_BOUND_WORDS,
+        tags=frozenset({"elementwise", "activation"}),
+    ),
     unary("sigmoid", "sigmoid", "torch.sigmoid({})", "table"),
     unary("tanh", "tanh", "torch.tanh({})", "table"),
     unary("gelu", "gelu", "F.gelu({})", "table"),

@@ -34,7 +34,7 @@ def draw_partner(draw: Draw, shape: Shape) -> Shape:
             sizes.append(grown)
         return tuple(sizes)
     if form == "short" and len(shape) > 1:
-        return shape[draw(st.integers(1, len(shape) - 1)):]
+        return shape[draw(st.integers(1, len(shape) - 1)) :]
     if form == "single":
         return (1,)
     if form == "longer" and len(shape) < 5:
@@ -133,19 +133,72 @@ _SUM = {**_MIXED, "alpha": "factor of the second operand (1 with a scalar)"}
 _TAGS = frozenset({"elementwise", "arithmetic"})
 
 OPERATORS = (
-    Operator("add", "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", is_float, _draw_sum,
-             _infer_mixed, call=_call_mixed("add", "+"), attributes=_SUM, tags=_TAGS | {"join"}),
-    Operator("sub", "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", is_float, _draw_sum,
-             _infer_mixed, call=_call_mixed("sub", "-"), attributes=_SUM, tags=_TAGS | {"join"}),
-    Operator("mul", "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", is_float, _draw_mixed, _infer_mixed,
-             call=_call_mixed("mul", "*"), attributes=_MIXED, tags=_TAGS | {"join"}),
-    Operator("div", "aten::div.Tensor(Tensor self, Tensor other) -> Tensor", is_float, _draw_div, _infer_div,
-             call=_call_div, attributes={"scalar": "the divisor"}, tags=_TAGS | {"rare"}),
-    Operator("minimum", "aten::minimum(Tensor self, Tensor other) -> Tensor", is_float, _draw_pair, _infer_pair,
-             call=_call_pair("minimum"), tags=_TAGS | {"join", "shared"}),
-    Operator("maximum", "aten::maximum(Tensor self, Tensor other) -> Tensor", is_float, _draw_pair, _infer_pair,
-             call=_call_pair("maximum"), tags=_TAGS | {"join", "shared"}),
-    Operator("where", "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", is_float, _draw_where,
-             _infer_where, call=_call_where, attributes={"threshold": "the condition is: first operand above it"},
-             tags=_TAGS | {"join", "shared"}),
+    Operator(
+        "add",
+        "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        is_float,
+        _draw_sum,
+        _infer_mixed,
+        call=_call_mixed("add", "+"),
+        attributes=_SUM,
+        tags=_TAGS | {"join"},
+    ),
+    Operator(
+        "sub",
+        "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        is_float,
+        _draw_sum,
+        _infer_mixed,
+        call=_call_mixed("sub", "-"),
+        attributes=_SUM,
+        tags=_TAGS | {"join"},
+    ),
+    Operator(
+        "mul",
+        "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+        is_float,
+        _draw_mixed,
+        _infer_mixed,
+        call=_call_mixed("mul", "*"),
+        attributes=_MIXED,
+        tags=_TAGS | {"join"},
+    ),
+    Operator(
+        "div",
+        "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+        is_float,
+        _draw_div,
+        _infer_div,
+        call=_call_div,
+        attributes={"scalar": "the divisor"},
+        tags=_TAGS | {"rare"},
+    ),
+    Operator(
+        "minimum",
+        "aten::minimum(Tensor self, Tensor other) -> Tensor",
+        is_float,
+        _draw_pair,
+        _infer_pair,
+        call=_call_pair("minimum"),
+        tags=_TAGS | {"join", "shared"},
+    ),
+    Operator(
+        "maximum",
+        "aten::maximum(Tensor self, Tensor other) -> Tensor",
+        is_float,
+        _draw_pair,
+        _infer_pair,
+        call=_call_pair("maximum"),
+        tags=_TAGS | {"join", "shared"},
+    ),
+    Operator(
+        "where",
+        "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+        is_float,
+        _draw_where,
+        _infer_where,
+        call=_call_where,
+        attributes={"threshold": "the condition is: first operand above it"},
+        tags=_TAGS | {"join", "shared"},
+    ),
 )

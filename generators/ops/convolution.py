@@ -21,20 +21,24 @@ KERNELS = (1, 3, 2, 3, 5, 4)
 STRIDES = (1, 1, 1, 2, 3)
 
 _WORDS = {
-    "out_channels": "channels of the result", "kernel": "kernel size a spatial dimension",
-    "stride": "stride a spatial dimension", "padding": "zero padding a spatial dimension",
-    "dilation": "dilation a spatial dimension", "groups": "channel groups", "bias": "has a bias",
+    "out_channels": "channels of the result",
+    "kernel": "kernel size a spatial dimension",
+    "stride": "stride a spatial dimension",
+    "padding": "zero padding a spatial dimension",
+    "dilation": "dilation a spatial dimension",
+    "groups": "channel groups",
+    "bias": "has a bias",
 }
 
 
 def _channels(shape: Shape, attributes: Attributes, spatial: int) -> tuple[int, int]:
     """Input and output channels, checked against the groups; the batch may be missing."""
-    require(len(shape) in (spatial + 1, spatial + 2),
-            f"takes rank {spatial + 1} or {spatial + 2}, not {len(shape)}")
+    require(len(shape) in (spatial + 1, spatial + 2), f"takes rank {spatial + 1} or {spatial + 2}, not {len(shape)}")
     inner, outer, groups = shape[-spatial - 1], integer(attributes, "out_channels"), integer(attributes, "groups")
     require(groups >= 1 and outer >= 1, "groups and out_channels are positive")
-    require(inner % groups == 0 and outer % groups == 0,
-            f"channels {inner} and {outer} do not divide by {groups} groups")
+    require(
+        inner % groups == 0 and outer % groups == 0, f"channels {inner} and {outer} do not divide by {groups} groups"
+    )
     flag(attributes, "bias")
     for key in ("kernel", "stride", "dilation"):
         at_least(integers(attributes, key, spatial), 1, key)
@@ -48,12 +52,13 @@ def _infer_conv(spatial: int) -> Callable[[Types, Attributes], tuple[TensorType,
         _, outer = _channels(shape, attributes, spatial)
         sizes = []
         for place, size in enumerate(shape[-spatial:]):
-            kernel, stride, padding, dilation = (attributes[key][place]
-                                                 for key in ("kernel", "stride", "padding", "dilation"))
+            kernel, stride, padding, dilation = (
+                attributes[key][place] for key in ("kernel", "stride", "padding", "dilation")
+            )
             spare = size + 2 * padding - dilation * (kernel - 1) - 1
             require(spare >= 0, f"kernel {kernel} with dilation {dilation} exceeds size {size} with padding {padding}")
             sizes.append(spare // stride + 1)
-        return one((*shape[:-spatial - 1], outer, *sizes))
+        return one((*shape[: -spatial - 1], outer, *sizes))
 
     return infer
 
@@ -65,8 +70,9 @@ def _infer_transposed(types: Types, attributes: Attributes) -> tuple[TensorType,
     at_least(extra, 0, "output_padding")
     sizes = []
     for place, size in enumerate(shape[-2:]):
-        kernel, stride, padding, dilation = (attributes[key][place]
-                                             for key in ("kernel", "stride", "padding", "dilation"))
+        kernel, stride, padding, dilation = (
+            attributes[key][place] for key in ("kernel", "stride", "padding", "dilation")
+        )
         require(extra[place] < max(stride, dilation), f"output_padding {extra[place]} is not below stride or dilation")
         result = (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + extra[place] + 1
         require(result >= 1, f"result size {result} is not positive")
@@ -135,8 +141,7 @@ def _draw_transposed(draw: Draw, pool: Pool, name: str) -> Choice:
         full = (size - 1) * stride + dilation * (kernel - 1) + 1
         padding = draw(st.integers(0, min(2, (full - 1) // 2)))
         extra = draw(st.integers(1, max(stride, dilation) - 1)) if max(stride, dilation) > 1 and one_in(draw, 3) else 0
-        chosen = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation,
-                  "output_padding": extra}
+        chosen = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "output_padding": extra}
         for key, value in chosen.items():
             attributes[key].append(value)
     groups = _draw_groups(draw, type_.shape[1])
@@ -150,8 +155,11 @@ def _draw_transposed(draw: Draw, pool: Pool, name: str) -> Choice:
 def _module(name: str, spatial: int) -> Callable[[Types, Attributes], str]:
     def module(types: Types, attributes: Attributes) -> str:
         inner = types[0].shape[-spatial - 1]
-        words = [f"{key}={tuple(attributes[key])!r}" for key in ("stride", "padding", "output_padding", "dilation")
-                 if key in attributes]
+        words = [
+            f"{key}={tuple(attributes[key])!r}"
+            for key in ("stride", "padding", "output_padding", "dilation")
+            if key in attributes
+        ]
         words += [f"groups={attributes['groups']!r}", f"bias={attributes['bias']!r}"]
         sizes = f"{inner}, {attributes['out_channels']!r}, {tuple(attributes['kernel'])!r}"
         return f"nn.{name}({sizes}, {', '.join(words)})"
@@ -167,16 +175,38 @@ def _accepts(rank: int, most: int) -> Callable[[TensorType], bool]:
 _TAGS = frozenset({"convolution"})
 
 OPERATORS = (
-    Operator("conv2d", "aten::conv2d(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, SymInt[2] padding, "
-             "SymInt[2] dilation, SymInt groups) -> Tensor", _accepts(4, 64), _draw_conv(2), _infer_conv(2),
-             module=_module("Conv2d", 2), attributes=_WORDS, tags=_TAGS | {"seed"}),
-    Operator("conv1d", "aten::conv1d(Tensor input, Tensor weight, Tensor? bias, SymInt[1] stride, SymInt[1] padding, "
-             "SymInt[1] dilation, SymInt groups) -> Tensor", _accepts(3, 64), _draw_conv(1), _infer_conv(1),
-             module=_module("Conv1d", 1), attributes=_WORDS, tags=_TAGS | {"narrow"}),
-    Operator("conv_transpose2d", "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias, "
-             "SymInt[2] stride, SymInt[2] padding, SymInt[2] output_padding, SymInt groups, SymInt[2] dilation) "
-             "-> Tensor",
-             _accepts(4, 64), _draw_transposed, _infer_transposed, module=_module("ConvTranspose2d", 2),
-             attributes={**_WORDS, "output_padding": "rows and columns added at one end of the result"},
-             tags=_TAGS | {"narrow"}),
+    Operator(
+        "conv2d",
+        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, SymInt[2] padding, "
+        "SymInt[2] dilation, SymInt groups) -> Tensor",
+        _accepts(4, 64),
+        _draw_conv(2),
+        _infer_conv(2),
+        module=_module("Conv2d", 2),
+        attributes=_WORDS,
+        tags=_TAGS | {"seed"},
+    ),
+    Operator(
+        "conv1d",
+        "aten::conv1d(Tensor input, Tensor weight, Tensor? bias, SymInt[1] stride, SymInt[1] padding, "
+        "SymInt[1] dilation, SymInt groups) -> Tensor",
+        _accepts(3, 64),
+        _draw_conv(1),
+        _infer_conv(1),
+        module=_module("Conv1d", 1),
+        attributes=_WORDS,
+        tags=_TAGS | {"narrow"},
+    ),
+    Operator(
+        "conv_transpose2d",
+        "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias, "
+        "SymInt[2] stride, SymInt[2] padding, SymInt[2] output_padding, SymInt groups, SymInt[2] dilation) "
+        "-> Tensor",
+        _accepts(4, 64),
+        _draw_transposed,
+        _infer_transposed,
+        module=_module("ConvTranspose2d", 2),
+        attributes={**_WORDS, "output_padding": "rows and columns added at one end of the result"},
+        tags=_TAGS | {"narrow"},
+    ),
 )

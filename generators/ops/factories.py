@@ -47,10 +47,32 @@ def _call(function: str) -> Callable[[Sequence[str], Attributes, Types], str]:
 _TAGS = frozenset({"factory", "seed", "rare"})
 
 OPERATORS = (
-    Operator("full_like", "aten::full_like(Tensor self, Scalar fill_value) -> Tensor", is_float, _draw_full,
-             _infer_full, call=_call_full, attributes={"value": "the value of every element"}, tags=_TAGS),
-    Operator("zeros_like", "aten::zeros_like(Tensor self) -> Tensor", is_float, _draw_plain, _infer_plain,
-             call=_call("zeros_like"), tags=_TAGS),
-    Operator("ones_like", "aten::ones_like(Tensor self) -> Tensor", is_float, _draw_plain, _infer_plain,
-             call=_call("ones_like"), tags=_TAGS),
+    Operator(
+        "full_like",
+        "aten::full_like(Tensor self, Scalar fill_value) -> Tensor",
+        is_float,
+        _draw_full,
+        _infer_full,
+        call=_call_full,
+        attributes={"value": "the value of every element"},
+        tags=_TAGS,
+    ),
+    Operator(
+        "zeros_like",
+        "aten::zeros_like(Tensor self) -> Tensor",
+        is_float,
+        _draw_plain,
+        _infer_plain,
+        call=_call("zeros_like"),
+        tags=_TAGS,
+    ),
+    Operator(
+        "ones_like",
+        "aten::ones_like(Tensor self) -> Tensor",
+        is_float,
+        _draw_plain,
+        _infer_plain,
+        call=_call("ones_like"),
+        tags=_TAGS,
+    ),
 )

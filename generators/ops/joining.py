@@ -33,8 +33,10 @@ def _infer_cat(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     axis = axis_of(integer(attributes, "dim"), len(first))
     for shape in shapes:
         require(len(shape) == len(first), f"ranks {len(first)} and {len(shape)} differ")
-        require(replaced(shape, axis, 0) == replaced(first, axis, 0),
-                f"shapes {list(first)} and {list(shape)} differ outside dim {axis}")
+        require(
+            replaced(shape, axis, 0) == replaced(first, axis, 0),
+            f"shapes {list(first)} and {list(shape)} differ outside dim {axis}",
+        )
     return one(replaced(first, axis, sum(shape[axis] for shape in shapes)))
 
 
@@ -158,17 +160,44 @@ def _call_chunk(operands: Sequence[str], attributes: Attributes, types: Types) -
 
 
 OPERATORS = (
-    Operator("cat", "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", _joins, _draw_cat, _infer_cat,
-             call=_call_cat, attributes={"dim": "the joined dimension"}, tags=frozenset({"join", "shared", "seed"})),
-    Operator("stack", "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
-             lambda type_: is_float(type_) and type_.rank <= 4, _draw_stack, _infer_stack, call=_call_stack,
-             attributes={"dim": "where the new dimension goes"}, tags=frozenset({"join", "shared"})),
-    Operator("split", "aten::split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-             _divides, _draw_split, _infer_split, call=_call_split,
-             attributes={"sizes": "one size for all parts, or a list of sizes", "dim": "the divided dimension"},
-             tags=frozenset({"divide", "strided"})),
-    Operator("chunk", "aten::chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", _divides, _draw_chunk,
-             _infer_chunk, call=_call_chunk,
-             attributes={"chunks": "number of parts wanted", "dim": "the divided dimension"},
-             tags=frozenset({"divide", "strided"})),
+    Operator(
+        "cat",
+        "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
+        _joins,
+        _draw_cat,
+        _infer_cat,
+        call=_call_cat,
+        attributes={"dim": "the joined dimension"},
+        tags=frozenset({"join", "shared", "seed"}),
+    ),
+    Operator(
+        "stack",
+        "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
+        lambda type_: is_float(type_) and type_.rank <= 4,
+        _draw_stack,
+        _infer_stack,
+        call=_call_stack,
+        attributes={"dim": "where the new dimension goes"},
+        tags=frozenset({"join", "shared"}),
+    ),
+    Operator(
+        "split",
+        "aten::split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+        _divides,
+        _draw_split,
+        _infer_split,
+        call=_call_split,
+        attributes={"sizes": "one size for all parts, or a list of sizes", "dim": "the divided dimension"},
+        tags=frozenset({"divide", "strided"}),
+    ),
+    Operator(
+        "chunk",
+        "aten::chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+        _divides,
+        _draw_chunk,
+        _infer_chunk,
+        call=_call_chunk,
+        attributes={"chunks": "number of parts wanted", "dim": "the divided dimension"},
+        tags=frozenset({"divide", "strided"}),
+    ),
 )

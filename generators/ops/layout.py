@@ -56,11 +56,11 @@ def _draw_shape(draw: Draw, pool: Pool, name: str) -> Choice:
     form = draw(st.sampled_from(forms))
     if form == "merge":
         axis = draw(st.integers(0, len(shape) - 2))
-        result = [*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2:]]
+        result = [*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]]
     elif form == "split":
         axis = draw(st.integers(0, len(shape) - 1))
         size = draw(st.sampled_from(_divisors(shape[axis])))
-        result = [*shape[:axis], size, shape[axis] // size, *shape[axis + 1:]]
+        result = [*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]]
     else:
         result = _factored(draw, TensorType(tuple(shape)).elements, draw(st.integers(1, MOST_RANK)))
     if one_in(draw, 4):
@@ -157,7 +157,7 @@ def _infer_flatten(types: Types, attributes: Attributes) -> tuple[TensorType, ..
     start = axis_of(integer(attributes, "start"), len(shape))
     end = axis_of(integer(attributes, "end"), len(shape))
     require(start <= end, f"start {start} lies behind end {end}")
-    return one((*shape[:start], TensorType(shape[start:end + 1]).elements, *shape[end + 1:]))
+    return one((*shape[:start], TensorType(shape[start : end + 1]).elements, *shape[end + 1 :]))
 
 
 def _draw_flatten(draw: Draw, pool: Pool, name: str) -> Choice:
@@ -185,23 +185,74 @@ _LAYOUT = frozenset({"layout"})
 _STRIDED = _LAYOUT | {"strided"}
 
 OPERATORS = (
-    Operator("view", "aten::view(Tensor self, SymInt[] size) -> Tensor", _ranked(1), _draw_shape, _infer_shape,
-             call=_call_shape("view"), attributes={"shape": "the new sizes, one may be -1"},
-             tags=_LAYOUT | {"dense", "seed"}),
-    Operator("reshape", "aten::reshape(Tensor self, SymInt[] shape) -> Tensor", _ranked(1), _draw_shape, _infer_shape,
-             call=_call_shape("reshape"), attributes={"shape": "the new sizes, one may be -1"}, tags=_LAYOUT),
-    Operator("permute", "aten::permute(Tensor self, int[] dims) -> Tensor", _ranked(2), _draw_permute, _infer_permute,
-             call=_call("{}.permute({dims})"), attributes={"dims": "the old dim of each new one"}, tags=_STRIDED),
-    Operator("transpose", "aten::transpose.int(Tensor self, int dim0, int dim1) -> Tensor", _ranked(2),
-             _draw_transpose, _infer_transpose, call=_call("{}.transpose({dim0}, {dim1})"),
-             attributes={"dim0": "a dimension", "dim1": "the one it changes places with"}, tags=_STRIDED),
-    Operator("squeeze", "aten::squeeze.dims(Tensor self, int[] dim) -> Tensor", _squeezable, _draw_squeeze,
-             _infer_squeeze, call=_call_squeeze, attributes={"dim": "null for all, a dim, or a list of dims"},
-             tags=_LAYOUT),
-    Operator("unsqueeze", "aten::unsqueeze(Tensor self, int dim) -> Tensor", _ranked(0, MOST_RANK - 1),
-             _draw_unsqueeze, _infer_unsqueeze, call=_call("{}.unsqueeze({dim})"),
-             attributes={"dim": "where the new dimension goes"}, tags=_LAYOUT),
-    Operator("flatten", "aten::flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
-             _ranked(1), _draw_flatten, _infer_flatten, call=_call("torch.flatten({}, {start}, {end})"),
-             attributes={"start": "first merged dimension", "end": "last merged dimension"}, tags=_LAYOUT),
+    Operator(
+        "view",
+        "aten::view(Tensor self, SymInt[] size) -> Tensor",
+        _ranked(1),
+        _draw_shape,
+        _infer_shape,
+        call=_call_shape("view"),
+        attributes={"shape": "the new sizes, one may be -1"},
+        tags=_LAYOUT | {"dense", "seed"},
+    ),
+    Operator(
+        "reshape",
+        "aten::reshape(Tensor self, SymInt[] shape) -> Tensor",
+        _ranked(1),
+        _draw_shape,
+        _infer_shape,
+        call=_call_shape("reshape"),
+        attributes={"shape": "the new sizes, one may be -1"},
+        tags=_LAYOUT,
+    ),
+    Operator(
+        "permute",
+        "aten::permute(Tensor self, int[] dims) -> Tensor",
+        _ranked(2),
+        _draw_permute,
+        _infer_permute,
+        call=_call("{}.permute({dims})"),
+        attributes={"dims": "the old dim of each new one"},
+        tags=_STRIDED,
+    ),
+    Operator(
+        "transpose",
+        "aten::transpose.int(Tensor self, int dim0, int dim1) -> Tensor",
+        _ranked(2),
+        _draw_transpose,
+        _infer_transpose,
+        call=_call("{}.transpose({dim0}, {dim1})"),
+        attributes={"dim0": "a dimension", "dim1": "the one it changes places with"},
+        tags=_STRIDED,
+    ),
+    Operator(
+        "squeeze",
+        "aten::squeeze.dims(Tensor self, int[] dim) -> Tensor",
+        _squeezable,
+        _draw_squeeze,
+        _infer_squeeze,
+        call=_call_squeeze,
+        attributes={"dim": "null for all, a dim, or a list of dims"},
+        tags=_LAYOUT,
+    ),
+    Operator(
+        "unsqueeze",
+        "aten::unsqueeze(Tensor self, int dim) -> Tensor",
+        _ranked(0, MOST_RANK - 1),
+        _draw_unsqueeze,
+        _infer_unsqueeze,
+        call=_call("{}.unsqueeze({dim})"),
+        attributes={"dim": "where the new dimension goes"},
+        tags=_LAYOUT,
+    ),
+    Operator(
+        "flatten",
+        "aten::flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
+        _ranked(1),
+        _draw_flatten,
+        _infer_flatten,
+        call=_call("torch.flatten({}, {start}, {end})"),
+        attributes={"start": "first merged dimension", "end": "last merged dimension"},
+        tags=_LAYOUT,
+    ),
 )

@@ -43,7 +43,7 @@ def _infer_pool(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     sizes = []
     for size, *window in zip(shape[-2:], kernels, strides, paddings, dilations, strict=True):
         kernel, stride, padding, dilation = window
-        require(2 * padding <= (kernel - 1) * dilation + 1, f"padding {padding} is more than half of kernel {kernel}")
+        require(2 * padding <= kernel, f"padding {padding} is more than half of kernel {kernel}")
         result = _pooled(size, kernel, stride, padding, dilation, ceil)
         require(result >= 1, f"kernel {kernel} with dilation {dilation} exceeds size {size}")
         sizes.append(result)
@@ -65,8 +65,7 @@ def _draw_pool(draw: Draw, pool: Pool, name: str, *, dilated: bool) -> Attribute
     else:
         windows = [_draw_window(draw, min(height, width), dilated=dilated)] * 2
     kernel, stride, padding, dilation = (list(values) for values in zip(*windows, strict=True))
-    attributes: Attributes = {"kernel": kernel, "stride": stride, "padding": padding,
-                              "ceil_mode": one_in(draw, 3)}
+    attributes: Attributes = {"kernel": kernel, "stride": stride, "padding": padding, "ceil_mode": one_in(draw, 3)}
     if one_in(draw, 4):
         attributes["stride"] = None
     return attributes | ({"dilation": dilation} if dilated else {})
@@ -87,8 +86,11 @@ def _draw_avg(draw: Draw, pool: Pool, name: str) -> Choice:
 
 def _call_pool(function: str) -> Callable[[Sequence[str], Attributes, Types], str]:
     def call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
-        words = [f"{key}={tuple(attributes[key])!r}" for key in ("stride", "padding", "dilation")
-                 if attributes.get(key) is not None]
+        words = [
+            f"{key}={tuple(attributes[key])!r}"
+            for key in ("stride", "padding", "dilation")
+            if attributes.get(key) is not None
+        ]
         words += [f"{key}={attributes[key]!r}" for key in ("ceil_mode", "count_include_pad") if key in attributes]
         return f"F.{function}({operands[0]}, {tuple(attributes['kernel'])!r}, {', '.join(words)})"
 
@@ -140,7 +142,7 @@ def _draw_reduction(draw: Draw, pool: Pool, name: str) -> Choice:
     known = [dims for dims in ([rank - 1], [1], [2, 3], [0], [1, 2]) if max(dims) < rank]
     dims = draw(st.sampled_from(known))
     if one_in(draw, 4):
-        dims = sorted(draw(st.permutations(range(rank)))[:draw(st.integers(1, rank))])
+        dims = sorted(draw(st.permutations(range(rank)))[: draw(st.integers(1, rank))])
     keep = len(dims) == rank or draw(st.booleans())
     negative = one_in(draw, 3)
     return Choice((name,), {"dims": [axis - rank if negative else axis for axis in dims], "keepdim": keep})
@@ -164,29 +166,61 @@ def _reducible(type_: TensorType) -> bool:
     return is_float(type_) and type_.rank >= 1
 
 
-_POOL_WORDS = {"kernel": "window [height, width]", "stride": "stride, or null to leave it out",
-               "padding": "padding of each side", "ceil_mode": "round the result size up"}
+_POOL_WORDS = {
+    "kernel": "window [height, width]",
+    "stride": "stride, or null to leave it out",
+    "padding": "padding of each side",
+    "ceil_mode": "round the result size up",
+}
 _REDUCTION_WORDS = {"dims": "reduced dimensions, null for all", "keepdim": "they stay with size 1"}
 
 
 def _reduction(name: str, signature: str) -> Operator:
-    return Operator(name, signature, _reducible, _draw_reduction, _infer_reduction, call=_call_reduction(name),
-                    attributes=_REDUCTION_WORDS, tags=frozenset({"reduction", "rare"}))
+    return Operator(
+        name,
+        signature,
+        _reducible,
+        _draw_reduction,
+        _infer_reduction,
+        call=_call_reduction(name),
+        attributes=_REDUCTION_WORDS,
+        tags=frozenset({"reduction", "rare"}),
+    )
 
 
 OPERATORS = (
-    Operator("max_pool2d", "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
-             "int[2] dilation, bool ceil_mode) -> Tensor", _planes, _draw_max, _infer_pool,
-             call=_call_pool("max_pool2d"), attributes={**_POOL_WORDS, "dilation": "distance of window elements"},
-             tags=frozenset({"pooling", "narrow"})),
-    Operator("avg_pool2d", "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
-             "bool ceil_mode, bool count_include_pad) -> Tensor", _planes, _draw_avg, _infer_pool,
-             call=_call_pool("avg_pool2d"),
-             attributes={**_POOL_WORDS, "count_include_pad": "padding counts in the divisor"},
-             tags=frozenset({"pooling", "narrow"})),
-    Operator("adaptive_avg_pool2d", "aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", _planes,
-             _draw_adaptive, _infer_adaptive, call=_call_adaptive,
-             attributes={"output": "result [height, width]"}, tags=frozenset({"pooling", "narrow"})),
+    Operator(
+        "max_pool2d",
+        "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
+        "int[2] dilation, bool ceil_mode) -> Tensor",
+        _planes,
+        _draw_max,
+        _infer_pool,
+        call=_call_pool("max_pool2d"),
+        attributes={**_POOL_WORDS, "dilation": "distance of window elements"},
+        tags=frozenset({"pooling", "narrow"}),
+    ),
+    Operator(
+        "avg_pool2d",
+        "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
+        "bool ceil_mode, bool count_include_pad) -> Tensor",
+        _planes,
+        _draw_avg,
+        _infer_pool,
+        call=_call_pool("avg_pool2d"),
+        attributes={**_POOL_WORDS, "count_include_pad": "padding counts in the divisor"},
+        tags=frozenset({"pooling", "narrow"}),
+    ),
+    Operator(
+        "adaptive_avg_pool2d",
+        "aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+        _planes,
+        _draw_adaptive,
+        _infer_adaptive,
+        call=_call_adaptive,
+        attributes={"output": "result [height, width]"},
+        tags=frozenset({"pooling", "narrow"}),
+    ),
     _reduction("mean", "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim) -> Tensor"),
     _reduction("sum", "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim) -> Tensor"),
     _reduction("amax", "aten::amax(Tensor self, int[1] dim, bool keepdim) -> Tensor"),

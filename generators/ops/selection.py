@@ -29,7 +29,7 @@ def _infer_slice(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
     axis = axis_of(integer(attributes, "dim"), len(shape))
     step = integer(attributes, "step")
     require(step >= 1, f"step is {step}, not a positive number")
-    kept = range(shape[axis])[_bound(attributes, "start"):_bound(attributes, "stop"):step]
+    kept = range(shape[axis])[_bound(attributes, "start") : _bound(attributes, "stop") : step]
     return one(replaced(shape, axis, len(kept)))
 
 
@@ -67,7 +67,7 @@ def _infer_select(types: Types, attributes: Attributes) -> tuple[TensorType, ...
     axis = axis_of(integer(attributes, "dim"), len(shape))
     index = integer(attributes, "index")
     require(-shape[axis] <= index < shape[axis], f"index {index} is outside size {shape[axis]}")
-    return one((*shape[:axis], *shape[axis + 1:]))
+    return one((*shape[:axis], *shape[axis + 1 :]))
 
 
 def _draw_select(draw: Draw, pool: Pool, name: str) -> Choice:
@@ -184,20 +184,59 @@ def _selectable(type_: TensorType) -> bool:
 _STRIDED = frozenset({"layout", "strided"})
 
 OPERATORS = (
-    Operator("slice", "aten::slice.Tensor(Tensor self, int dim, SymInt? start, SymInt? end, SymInt step) -> Tensor",
-             _sliceable, _draw_slice, _infer_slice, call=_call_slice,
-             attributes={"dim": "the sliced dimension", "start": "first index or null", "stop": "end or null",
-                         "step": "stride"}, tags=_STRIDED),
-    Operator("select", "aten::select.int(Tensor self, int dim, SymInt index) -> Tensor", _selectable, _draw_select,
-             _infer_select, call=_call_select, attributes={"dim": "the dimension that goes", "index": "its index"},
-             tags=_STRIDED | {"rare"}),
-    Operator("expand", "aten::expand(Tensor self, SymInt[] size) -> Tensor", _sliceable, _draw_expand,
-             _infer_expand, call=_call_expand, attributes={"shape": "the new sizes, -1 keeps one"}, tags=_STRIDED),
-    Operator("repeat", "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", _sliceable, _draw_repeat,
-             _infer_repeat, call=_call_repeat, attributes={"repeats": "how often along each dimension"},
-             tags=frozenset({"layout"})),
-    Operator("pad", "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value) -> Tensor", _sliceable, _draw_pad,
-             _infer_pad, call=_call_pad,
-             attributes={"pad": "before and after, pairs from the last dimension", "value": "what is put there"},
-             tags=frozenset({"layout"})),
+    Operator(
+        "slice",
+        "aten::slice.Tensor(Tensor self, int dim, SymInt? start, SymInt? end, SymInt step) -> Tensor",
+        _sliceable,
+        _draw_slice,
+        _infer_slice,
+        call=_call_slice,
+        attributes={
+            "dim": "the sliced dimension",
+            "start": "first index or null",
+            "stop": "end or null",
+            "step": "stride",
+        },
+        tags=_STRIDED,
+    ),
+    Operator(
+        "select",
+        "aten::select.int(Tensor self, int dim, SymInt index) -> Tensor",
+        _selectable,
+        _draw_select,
+        _infer_select,
+        call=_call_select,
+        attributes={"dim": "the dimension that goes", "index": "its index"},
+        tags=_STRIDED | {"rare"},
+    ),
+    Operator(
+        "expand",
+        "aten::expand(Tensor self, SymInt[] size) -> Tensor",
+        _sliceable,
+        _draw_expand,
+        _infer_expand,
+        call=_call_expand,
+        attributes={"shape": "the new sizes, -1 keeps one"},
+        tags=_STRIDED,
+    ),
+    Operator(
+        "repeat",
+        "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
+        _sliceable,
+        _draw_repeat,
+        _infer_repeat,
+        call=_call_repeat,
+        attributes={"repeats": "how often along each dimension"},
+        tags=frozenset({"layout"}),
+    ),
+    Operator(
+        "pad",
+        "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value) -> Tensor",
+        _sliceable,
+        _draw_pad,
+        _infer_pad,
+        call=_call_pad,
+        attributes={"pad": "before and after, pairs from the last dimension", "value": "what is put there"},
+        tags=frozenset({"layout"}),
+    ),
 )

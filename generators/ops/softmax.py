@@ -33,7 +33,14 @@ def _call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
 
 
 OPERATORS = (
-    Operator("softmax", "aten::softmax.int(Tensor self, int dim) -> Tensor",
-             lambda type_: is_float(type_) and type_.rank >= 1, _draw, _infer, call=_call,
-             attributes={"dim": "the dimension that sums to 1"}, tags=frozenset({"table"})),
+    Operator(
+        "softmax",
+        "aten::softmax.int(Tensor self, int dim) -> Tensor",
+        lambda type_: is_float(type_) and type_.rank >= 1,
+        _draw,
+        _infer,
+        call=_call,
+        attributes={"dim": "the dimension that sums to 1"},
+        tags=frozenset({"table"}),
+    ),
 )

@@ -31,7 +31,8 @@ class Leg:
     :param order: legs run in this order.
     :param needs: what it needs, for ``doctor`` and the README's table.
     :param skip: the reason why it does not run for this target here, or None.
-    :param run: execute on every evaluation input.
+    :param run: execute on every evaluation input. (The runner runs ``eager`` itself, before the
+        lowering, which may change the module.)
     """
 
     name: str

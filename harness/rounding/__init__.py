@@ -25,5 +25,6 @@ narrows a result. A rule that cannot bound its operator returns an infinite enve
 operator's name is reported as unjudged: no claim is better than a wrong one.
 
 Imports torch; a probe, run in worker processes only. ``interval`` has the values, ``freedom``
-the facts about TOSA's integer forms, ``rules*`` one entry an operator, ``walk`` the interpreter.
+the facts about TOSA's integer forms, ``skipped`` where
+upstream requantizes less than the graph says, ``rules*`` one entry an operator, ``walk`` the interpreter.
 """

@@ -4,13 +4,13 @@ Quantize and dequantize nodes are where the two policies differ (see the package
 everything else goes through ``rules``. An operator without a rule is evaluated exactly where its
 operands are exact, and is unjudged elsewhere.
 
-Upstream merges a clamp that directly follows another one and drops the requantization between
-them (#21013), so between two clamps the value before rounding is allowed as well.
+Where upstream leaves out a requantization by design (``skipped``) the value before it is allowed
+as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,22 +30,10 @@ from harness.rounding.interval import (
     unbounded_like,
 )
 from harness.rounding.rules import RULES, Call, base_name
+from harness.rounding.skipped import CLAMPS, DEQUANTIZE, QUANTIZE, between_clamps, saturation_skipped
 
 Policy = Literal["rounding", "saturation", "quantization"]
 
-_CLAMPS = (
-    "aten.relu",
-    "aten.relu6",
-    "aten.hardtanh",
-    "aten.clamp",
-    "aten.clamp_min",
-    "aten.clamp_max",
-    "aten.relu_",
-    "aten.hardtanh_",
-    "aten.clamp_",
-)
-_QUANTIZE = "quantized_decomposed.quantize_per_tensor"
-_DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor"
 _DEQUANTIZE_CHANNELS = "quantized_decomposed.dequantize_per_channel"
 
 RULES_OF_TABLES = tables.table
@@ -88,9 +76,9 @@ class _Walk:
         args = self._argument(node.args)
         kwargs = dict(self._argument(node.kwargs))
         name = base_name(target)
-        if name == _QUANTIZE:
+        if name == QUANTIZE:
             return self._quantize(*args[:5])
-        if name == _DEQUANTIZE:
+        if name == DEQUANTIZE:
             return self._dequantize(node, *args[:6])
         if name == _DEQUANTIZE_CHANNELS:
             return self._dequantize_channels(*args[:4])
@@ -135,13 +123,14 @@ class _Walk:
         if isinstance(value, Codes):
             codes = value.codes
             result = Interval((codes.low - zero_point) * scale, (codes.high - zero_point) * scale, scale, bits)
-            if self.policy != "quantization" and _between_clamps(node):
-                held = Interval(
-                    value.before.low.clamp((qmin - zero_point) * scale, (qmax - zero_point) * scale),
-                    value.before.high.clamp((qmin - zero_point) * scale, (qmax - zero_point) * scale),
-                )
-                merged = hull(result, held)
-                return Interval(merged.low, merged.high, scale, bits)
+            if self.policy == "quantization":
+                return result
+            if between_clamps(node):
+                lowest, highest = (qmin - zero_point) * scale, (qmax - zero_point) * scale
+                held = Interval(value.before.low.clamp(lowest, highest), value.before.high.clamp(lowest, highest))
+                return replace(hull(result, held), scale=scale, bits=bits)
+            if saturation_skipped(node):
+                return replace(hull(result, value.before), scale=scale, bits=bits)
             return result
         half = 0.5 if self.policy == "quantization" else 0.0  # a constant, quantized ahead of time
         center = (value.low - zero_point) * scale
@@ -208,20 +197,11 @@ def _reading_quantize(node: torch.fx.Node) -> tuple[float | None, tuple[float, f
     """Scale and real range of the quantize node that reads ``node``, through clamps."""
     for user in node.users:
         name = base_name(user.target)
-        if name == _QUANTIZE:
+        if name == QUANTIZE:
             scale, zero_point, qmin, qmax = user.args[1:5]
             if isinstance(scale, float):
                 ends = ((qmin - zero_point) * scale, (qmax - zero_point) * scale)
                 return scale, ends
-        elif name in _CLAMPS:
+        elif name in CLAMPS:
             return _reading_quantize(user)
     return None, None
-
-
-def _between_clamps(node: torch.fx.Node) -> bool:
-    """Is this dequantize node between a clamp and a clamp?"""
-    quantize = node.args[0]
-    assert isinstance(quantize, torch.fx.Node)
-    source = quantize.args[0]
-    is_clamp: Callable[[Any], bool] = lambda item: isinstance(item, torch.fx.Node) and base_name(item.target) in _CLAMPS  # noqa: E731
-    return is_clamp(source) and any(is_clamp(user) for user in node.users)

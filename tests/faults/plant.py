@@ -41,7 +41,7 @@ def _rescale_shift_off_by_one() -> AbstractContextManager[None]:
 
     original = op_tosa_rescale._compute_multiplier_and_shift
 
-    def wrong(scales, scaleWidth=32):  # noqa: N803 - upstream's own spelling
+    def wrong(scales, scaleWidth=32):
         multipliers, shifts = original(scales, scaleWidth)
         return multipliers, [shift + 1 for shift in shifts]
 
@@ -117,6 +117,19 @@ def _input_frozen() -> AbstractContextManager[None]:
     return _patched(backend, "process_placeholder", wrong)
 
 
+def _weights_scaled_in_place() -> AbstractContextManager[None]:
+    from executorch.backends.arm.quantizer import TOSAQuantizer
+
+    original = TOSAQuantizer.transform_for_annotation
+
+    def wrong(self, model):
+        for parameter in model.parameters():
+            parameter.data.mul_(2.0)
+        return original(self, model)
+
+    return _patched(TOSAQuantizer, "transform_for_annotation", wrong)
+
+
 FAULTS = (
     Fault(
         "rescale-shift",
@@ -165,5 +178,13 @@ FAULTS = (
         "delegate input dropped, later inputs shift",
         two_outputs_case(),
         _input_frozen,
+    ),
+    Fault(
+        "weights-scaled",
+        "a pass that folds a factor into the user's own weights",
+        "model-unchanged",
+        "parameters changed in place",
+        linear_case(),
+        _weights_scaled_in_place,
     ),
 )

@@ -109,10 +109,15 @@ def test_tensors_stay_within_the_budget() -> None:
 
 def test_nothing_in_a_graph_is_dead() -> None:
     for graph in graphs_of(0) + graphs_of(1):
+        types = value_types(graph)
         used = {name for node in graph.nodes for name in node.inputs} | set(graph.outputs)
         produced = {item.name for item in graph.inputs} | {item.name for item in graph.constants}
         assert produced <= used
-        assert {node.name for node in graph.nodes} <= {name.partition(".")[0] for name in used}
+        # some results of a split may go nowhere, but only where another one is used in the graph
+        inner = {name for node in graph.nodes for name in node.inputs}
+        for node in graph.nodes:
+            results = {name for name in types if name.partition(".")[0] == node.name}
+            assert results <= used or (len(results) > 1 and results & inner)
         assert graph.outputs
 
 
@@ -213,6 +218,7 @@ def test_operand_has_exactly_the_type_that_was_asked_for() -> None:
         pool = GraphPool(data.draw)
         source = pool.input((2, 3))
         pool.add("relu", source)
+        pool.add("transpose", source, dim0=0, dim1=1)
         name = pool.operand(TensorType((2, 3)), constants=constants)
         assert pool.type_of(name) == TensorType((2, 3))
         assert constants or not name.startswith("c")
@@ -277,8 +283,8 @@ print(hashlib.sha256(data).hexdigest())
 
 
 def test_blocks_do_not_depend_on_process_hash_seed_or_other_modules(tmp_path: Path) -> None:
-    """Hypothesis mixes integers that it finds in local modules into draws whose range holds them."""
-    (tmp_path / "many_numbers.py").write_text("NUMBERS = [" + ", ".join(map(str, range(100, 3000))) + "]\n")
+    """Hypothesis mixes integers that it finds in local modules (of up to 1024) into draws."""
+    (tmp_path / "many_numbers.py").write_text("NUMBERS = [" + ", ".join(map(str, range(100, 1100))) + "]\n")
     digests = []
     for hash_seed, folders in (("1", [ROOT]), ("2", [ROOT, tmp_path])):
         done = subprocess.run(
@@ -310,10 +316,17 @@ def test_long_choices_are_even_and_complete() -> None:
 
 def smallest(found: Callable[[Case], bool]) -> Case:
     """The smaller of two cases that Hypothesis shrinks to (each may stop at a local minimum)."""
-    quietly = settings(max_examples=1000, database=None, deadline=None, suppress_health_check=list(HealthCheck),
-                       phases=[Phase.generate, Phase.shrink])
-    shrunk = [hypothesis.find(cases(TARGET), lambda drawn: found(drawn[0]), settings=quietly, random=Random(seed))[0]
-              for seed in (1, 2)]
+    quietly = settings(
+        max_examples=1000,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate, Phase.shrink],
+    )
+    shrunk = [
+        hypothesis.find(cases(TARGET), lambda drawn: found(drawn[0]), settings=quietly, random=Random(seed))[0]
+        for seed in (1, 2)
+    ]
     return min(shrunk, key=lambda case: len(case.graph.nodes))
 
 

@@ -111,6 +111,12 @@ def test_quality_sees_float_outside_what_quantization_explains():
     assert judge("quality", observation([0.5, 1.0], [0.5, 1.0], eager=[0.2, 1.2], quantization=wide)) == []
 
 
+def test_model_unchanged_names_what_changed():
+    [found] = judge("model-unchanged", replace(CLEAN, lowering=replace(CLEAN.lowering, mutated=("conv.weight",))))
+    assert "conv.weight" in found.message
+    assert judge("model-unchanged", CLEAN) == []
+
+
 def test_buffers_sees_a_dropped_input_and_whether_later_ones_shift():
     def seen(inputs, tosa_inputs):
         delegate = DelegateRecord("lowered_module_0", "TOSABackend", b"", b"", inputs, tosa_inputs, ())

@@ -174,3 +174,38 @@ def test_between_two_clamps_the_requantization_may_be_dropped():
     [envelope] = envelopes(_graph(function), (np.array([0.8], np.float32),), "rounding")
     assert envelope.low[0] == pytest.approx(0.3)  # 0.4 rounded to 0.3 by the middle domain, or kept
     assert envelope.high[0] == pytest.approx(0.4)
+
+
+def _quantized(x, scale, dtype=torch.int8, qmin=-128, qmax=127):
+    return DQ(Q(x, scale, 0, qmin, qmax, dtype), scale, 0, qmin, qmax, dtype)
+
+
+def _sums(x, middle):
+    first = ATEN.sum.dim_IntList(_quantized(x, 0.5), [1], True)
+    return _quantized(ATEN.sum.dim_IntList(_quantized(first, middle), [0]), 1.0)
+
+
+def test_a_saturation_between_int32_operators_of_one_unit_may_be_skipped():
+    inputs = (np.full((2, 4), 40.0, np.float32),)  # sums of 160: beyond code 127 of step 0.5 (63.5)
+    [same] = envelopes(_graph(lambda x: _sums(x, 0.5)), inputs, "rounding")
+    assert (float(same.low[0]), float(same.high[0])) == (127.0, 127.0)
+    small = (np.full((2, 4), 10.0, np.float32),)  # sums of 40 and of 80: nothing saturates at the end
+    [free] = envelopes(_graph(lambda x: _sums(x, 0.5)), (np.full((1, 4), 20.0, np.float32),), "rounding")
+    assert free.low[0] == pytest.approx(63.0)  # 63.5 saturated, then a tie
+    assert free.high[0] == pytest.approx(80.0)
+    [other] = envelopes(_graph(lambda x: _sums(x, 0.25)), small, "rounding")
+    assert other.high[0] == pytest.approx(64.0)  # another unit: each sum saturates at 31.75
+
+
+def _wide(x, follow):
+    conv = ATEN.linear.default(_quantized(x, 0.01, torch.int16, -32767, 32767), ATEN.ones_like.default(x), None)
+    return follow(_quantized(conv, 0.001, torch.int16, -32767, 32767))
+
+
+def test_an_int16_convolution_may_feed_an_int32_operator_from_its_accumulator():
+    inputs = (np.full((1, 2), 30.0, np.float32),)  # 60 saturates at 32.767
+    [read] = envelopes(_graph(lambda x: _wide(x, lambda value: ATEN.sum.dim_IntList(value, [1]))), inputs, "rounding")
+    assert read.low[0] == pytest.approx(32.767, abs=0.01)
+    assert read.high[0] == pytest.approx(60.0, abs=0.01)
+    [kept] = envelopes(_graph(lambda x: _wide(x, ATEN.relu.default)), inputs, "rounding")
+    assert kept.high[0] == pytest.approx(32.767, abs=0.01)

@@ -12,6 +12,7 @@ limit only cuts the sequence of graphs short.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -64,6 +65,8 @@ class Progress:
 
 def graph_cases(options: Options) -> Iterator[tuple[Case, ...]]:
     """Drawn graphs, each as one case a target, until the options' number is reached."""
+    # Hypothesis keeps its caches in the current folder unless told otherwise
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(options.out / ".hypothesis"))
     from generators.cases import draw_block
 
     index, count = options.shard

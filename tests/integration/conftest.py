@@ -5,6 +5,7 @@ import functools
 import pytest
 
 from harness.case import Case, Constant, Distribution, Graph, Input, Node, Seeds
+from tests.attributes import CONV_3X3
 
 
 def uniform(low=-1.0, high=1.0):
@@ -13,17 +14,6 @@ def uniform(low=-1.0, high=1.0):
 
 def node(name, operator, *inputs, **attributes):
     return Node(name=name, operator=operator, inputs=inputs, attributes=attributes)
-
-
-CONV = {
-    "out_channels": 4,
-    "kernel": [3, 3],
-    "stride": [1, 1],
-    "padding": [1, 1],
-    "dilation": [1, 1],
-    "groups": 1,
-    "bias": True,
-}
 
 
 def sigmoid_case(target="TOSA-1.0+INT", recipe="a8w8"):
@@ -60,7 +50,7 @@ def relu_join_case(target="TOSA-1.0+INT"):
         graph=Graph(
             inputs=(Input(name="x", shape=(1, 4, 8, 8)), Input(name="y", shape=(1, 4, 8, 8))),
             nodes=(
-                node("n0", "conv2d", "x", **CONV),
+                node("n0", "conv2d", "x", **CONV_3X3),
                 node("n1", "relu", "n0"),
                 node("n2", "cat", "n1", "y", dim=1),
             ),

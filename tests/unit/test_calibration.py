@@ -16,6 +16,7 @@ from harness.checking import check_case
 from harness.distributions import Array
 from harness.registry import calibration_kinds
 from harness.sampling import calibration_samples, evaluation_inputs
+from tests.attributes import CONV_3X3
 
 DRAWN = sorted(name for name, kind in calibration_kinds().items() if "stored" not in kind.tags)
 SHAPES = [(), (1,), (7,), (2, 3), (1, 4, 5, 5), (2, 2, 1, 3, 2)]
@@ -169,15 +170,7 @@ def test_evaluation_holds_calibration_end_points_and_saturation() -> None:
 
 def seed_001(join: str = "cat") -> Graph:
     """conv -> relu, joined with a sibling that is an input."""
-    conv = {
-        "out_channels": 4,
-        "kernel": [3, 3],
-        "stride": [1, 1],
-        "padding": [1, 1],
-        "dilation": [1, 1],
-        "groups": 1,
-        "bias": True,
-    }
+    conv: dict[str, Any] = dict(CONV_3X3)
     attributes: dict[str, Any] = {"cat": {"dim": 1}, "minimum": {}}[join]
     return Graph(
         inputs=(Input(name="x", shape=(1, 4, 8, 8)), Input(name="y", shape=(1, 4, 8, 8))),

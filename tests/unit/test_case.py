@@ -26,16 +26,9 @@ from harness.case import (
 )
 from harness.checking import check_case, value_types
 from harness.errors import BadInput
+from tests.attributes import CONV_3X3
 
-CONV = {
-    "out_channels": 2,
-    "kernel": [3, 3],
-    "stride": [1, 1],
-    "padding": [1, 1],
-    "dilation": [1, 1],
-    "groups": 1,
-    "bias": True,
-}
+CONV = {**CONV_3X3, "out_channels": 2}
 
 
 def example() -> Case:

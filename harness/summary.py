@@ -135,7 +135,7 @@ def listing(tally: Tally) -> list[str]:
         ordered = sorted(tally.bounds)
         lines.append(
             f"rounding envelope, widest per case: median {ordered[len(ordered) // 2]:.3g}, "
-            f"90th percentile {ordered[int(len(ordered) * 0.9)]:.3g} steps"
+            f"90th percentile {ordered[int(len(ordered) * 0.9)]:.3g} steps (epsilons for float outputs)"
         )
     if tally.unsound:
         lines.append(

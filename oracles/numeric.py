@@ -30,6 +30,8 @@ from harness.sampling import EvaluationInput
 RELATIVE_MARGIN = 2.0**-20
 """Float32 representation of a dequantized code, and of the float64 envelope's ends."""
 FEW_CODES = 8
+SMALLEST_NORMAL = 2.0**-126
+"""Below it float32 results may be flushed to zero or rounded absolutely."""
 STEP_MARGIN = 1.0e-3
 """Ends of envelopes of quantized outputs lie on the code grid: any fraction of a step will do."""
 
@@ -57,7 +59,7 @@ class Comparison:
 def margin(envelope: Envelope, unit: float, steps: bool) -> Array:
     """Width of the float32 representation around an envelope's ends."""
     largest = np.maximum(np.abs(envelope.low), np.abs(envelope.high))
-    return np.nan_to_num(largest * RELATIVE_MARGIN, posinf=0.0) + (STEP_MARGIN * unit if steps else 0.0)
+    return np.nan_to_num(largest * RELATIVE_MARGIN, posinf=0.0) + (STEP_MARGIN * unit if steps else SMALLEST_NORMAL)
 
 
 def compare(

@@ -30,7 +30,15 @@ from harness.rounding.interval import (
     unbounded_like,
 )
 from harness.rounding.rules import RULES, Call, base_name
-from harness.rounding.skipped import CLAMPS, DEQUANTIZE, QUANTIZE, between_clamps, saturation_skipped
+from harness.rounding.skipped import (
+    CLAMPS,
+    CONVOLUTIONS,
+    DEQUANTIZE,
+    QUANTIZE,
+    between_clamps,
+    name_of,
+    saturation_skipped,
+)
 
 Policy = Literal["rounding", "saturation", "quantization"]
 
@@ -132,9 +140,14 @@ class _Walk:
             if saturation_skipped(node):
                 return replace(hull(result, value.before), scale=scale, bits=bits)
             return result
-        half = 0.5 if self.policy == "quantization" else 0.0  # a constant, quantized ahead of time
-        center = (value.low - zero_point) * scale
-        return Interval(center - half * scale, center + half * scale, scale, bits)
+        center = (value.low - zero_point) * scale  # a constant, quantized ahead of time
+        if self.policy != "quantization":
+            return Interval(center, center, scale, bits)
+        low, high = center - 0.5 * scale, center + 0.5 * scale
+        if not _is_weight(node):  # its observer may have clipped it: an end code stands for all beyond
+            low = torch.where(value.low <= qmin, -torch.inf, low)
+            high = torch.where(value.low >= qmax, torch.inf, high)
+        return Interval(low, high, scale, bits)
 
     def _dequantize_channels(self, value: Interval, scales: Any, zero_points: Any, axis: int) -> Interval:
         shape = [1] * value.low.dim()
@@ -153,6 +166,11 @@ class _Walk:
         else:
             low = high = np.asarray(value)
         return Envelope(low, high, tuple(dict.fromkeys(self.unjudged)))
+
+
+def _is_weight(node: torch.fx.Node) -> bool:
+    """Is this value only read as a weight or bias, whose min-max observer never clips?"""
+    return all(name_of(user) in CONVOLUTIONS and node is not user.args[0] for user in node.users)
 
 
 def _lowest_code(qmin: int) -> int:

@@ -166,3 +166,11 @@ def test_a_mismatch_names_no_leg_that_did_not_run():
     skipped = replace(CLEAN, legs={**CLEAN.legs, "tosa-reference": LegResult(skipped="not installed")})
     assert all(judge(name, skipped) == [] for name in oracles())
     assert CASE.target == "TOSA-1.0+INT"
+
+
+def test_subnormal_float_results_may_be_flushed_to_zero():
+    base = observation([1e-39, 1.0], [0.0, 1.0])
+    floats = replace(base.lowering.outputs[0], domain=None)
+    assert judge("numeric", replace(base, lowering=replace(base.lowering, outputs=(floats,)))) == []
+    visible = replace(observation([1e-30, 1.0], [0.0, 1.0]), lowering=replace(base.lowering, outputs=(floats,)))
+    assert judge("numeric", visible) != []

@@ -209,3 +209,15 @@ def test_an_int16_convolution_may_feed_an_int32_operator_from_its_accumulator():
     assert read.high[0] == pytest.approx(60.0, abs=0.01)
     [kept] = envelopes(_graph(lambda x: _wide(x, ATEN.relu.default)), inputs, "rounding")
     assert kept.high[0] == pytest.approx(32.767, abs=0.01)
+
+
+def test_a_constant_at_the_end_of_its_codes_may_have_been_clipped():
+    def function(x):
+        codes = ATEN.full_like.default(x, 127, dtype=torch.int8)
+        return ATEN.mul.Tensor(x, DQ(codes, 0.1, 0, -128, 127, torch.int8))
+
+    graph = _graph(function)
+    inputs = (np.array([1.0], np.float32),)
+    assert envelopes(graph, inputs, "quantization")[0].high[0] == np.inf
+    assert envelopes(graph, inputs, "quantization")[0].low[0] == pytest.approx(12.65, rel=1e-4)
+    assert envelopes(graph, inputs, "rounding")[0].high[0] == pytest.approx(12.7, rel=1e-4)

@@ -19,9 +19,9 @@ from harness.compat.releases import installed
 from harness.corpus import Entry, known_by
 from harness.protocol import CaseResult
 from harness.registry import legs
-from harness.triage import Finding, measured_size
+from harness.triage import Finding, any_family, measured_size
 
-SHOWN_PER_BUCKET = 3
+SHOWN_PER_BUCKET = 2
 
 
 @dataclass
@@ -96,14 +96,25 @@ def as_json(tally: Tally, **extra: Any) -> dict[str, Any]:
     }
 
 
-def by_bucket(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
-    """Findings by bucket, the largest bucket first, the shortest operator chain first inside."""
+def by_cause(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
+    """Findings by bucket regardless of the target family, so that one bug is listed once.
+
+    Values come before crashes and buffers (they are the silent ones), large groups before small
+    ones; inside a group the shortest operator chain comes first.
+    """
     groups: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        groups[finding.bucket].append(finding)
+        groups[any_family(finding.bucket)].append(finding)
     for group in groups.values():
         group.sort(key=lambda item: (len(item.chain), item.case))
-    return dict(sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])))
+    return dict(sorted(groups.items(), key=lambda pair: (_rank(pair[1][0]), -len(pair[1]), pair[0])))
+
+
+def _rank(finding: Finding) -> int:
+    return _ORACLES.index(finding.oracle) if finding.oracle in _ORACLES else len(_ORACLES)
+
+
+_ORACLES = ("numeric", "outputs", "quality", "model-unchanged", "crash")
 
 
 def listing(tally: Tally) -> list[str]:
@@ -112,17 +123,19 @@ def listing(tally: Tally) -> list[str]:
     for title, findings in (("new", tally.new), ("known", [item for item in tally.findings if item.known])):
         if not findings:
             continue
-        groups = by_bucket(findings)
+        groups = by_cause(findings)
         lines.append(
-            f"{len(findings)} {title} finding{'s' * (len(findings) != 1)} "
-            f"in {len(groups)} bucket{'s' * (len(groups) != 1)}"
+            f"{len(findings)} {title} finding{'s' * (len(findings) != 1)}, {len(groups)} kind{'s' * (len(groups) != 1)}"
         )
         for bucket, group in groups.items():
-            lines += ["", f"  [{len(group)}x] {bucket}"]
-            for finding in group[:SHOWN_PER_BUCKET]:
+            targets = ", ".join(sorted({finding.target for finding in group}))
+            lines += ["", f"  [{len(group)}x on {targets}] {bucket}"]
+            graphs = {finding.chain: finding for finding in reversed(group)}  # a graph counts once, not once a target
+            shown = sorted(graphs.values(), key=lambda item: (len(item.chain), item.case))[:SHOWN_PER_BUCKET]
+            for finding in shown:
                 lines += _described(finding)
-            if len(group) > SHOWN_PER_BUCKET:
-                lines.append(f"      … and {len(group) - SHOWN_PER_BUCKET} more cases (all are in the JSON)")
+            if len(graphs) > len(shown):
+                lines.append(f"      … and {len(graphs) - len(shown)} more graphs (all are in the JSON)")
         lines.append("")
     if tally.unrepeated:
         lines.append(f"{len(tally.unrepeated)} mismatches did not show a second time and do not count")

@@ -67,6 +67,12 @@ def bucket_of(mismatch: Mismatch, target: str) -> str:
     return "/".join((BUCKET_VERSION, *(word.replace("/", ":").replace(" ", "-") for word in words)))
 
 
+def any_family(bucket: str) -> str:
+    """A bucket with its target family replaced by ``*``: the same bug on another target."""
+    words = bucket.split("/")
+    return "/".join((*words[:5], "*", *words[6:])) if len(words) > 6 else bucket
+
+
 @cache
 def bucket_exception(bucket: str) -> type[BucketFailure]:
     """The one exception class of a bucket."""

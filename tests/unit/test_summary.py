@@ -4,7 +4,7 @@ import msgspec
 
 from harness.observation import Mismatch
 from harness.protocol import CaseResult, Tightness
-from harness.summary import Tally, as_json, by_bucket, listing
+from harness.summary import Tally, as_json, by_cause, listing
 from harness.triage import finding_of
 from tests.unit.observations import CASE
 
@@ -31,7 +31,7 @@ def test_the_listing_shows_chain_target_size_and_case():
     tally = Tally()
     tally.add(CaseResult(case="c.json", findings=(FINDING,)))
     text = "\n".join(listing(tally))
-    assert "1 new finding in 1 bucket" in text
+    assert "1 new finding, 1 kind" in text
     assert "relu on TOSA-1.0+INT, a8w8: 13 steps" in text
     assert "case c.json" in text
 
@@ -54,9 +54,10 @@ def test_unrepeated_mismatches_do_not_count():
     assert any("did not show a second time" in line for line in listing(tally))
 
 
-def test_buckets_are_ranked_and_show_the_shortest_chain_first():
+def test_one_bug_on_several_targets_is_one_group_with_the_shortest_chain_first():
     long = msgspec.structs.replace(FINDING, chain=("conv2d", "relu"), case="long")
-    other = msgspec.structs.replace(FINDING, bucket="other")
-    groups = by_bucket([long, other, FINDING])
-    assert list(groups) == [FINDING.bucket, "other"]
-    assert groups[FINDING.bucket][0].case == "c.json"
+    elsewhere = msgspec.structs.replace(FINDING, bucket=FINDING.bucket.replace("tosa-int", "ethos-u55"), case="z")
+    crash = msgspec.structs.replace(FINDING, oracle="crash", bucket="v1/crash/exception/lower/-/tosa-int/x")
+    groups = by_cause([crash, crash, crash, crash, long, elsewhere, FINDING])
+    assert list(groups) == ["v1/numeric/outside-rounding/run/-/*/", "v1/crash/exception/lower/-/*/x"]
+    assert [item.case for item in groups["v1/numeric/outside-rounding/run/-/*/"]] == ["c.json", "z", "long"]

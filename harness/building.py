@@ -79,9 +79,9 @@ def module_of(case: Case, tensors: Mapping[str, Array] | None = None) -> torch.n
 def _load_tensors(model: torch.nn.Module, case: Case, tensors: Mapping[str, Array]) -> None:
     import torch
 
-    buffers = dict(model.named_buffers())
+    places = {**dict(model.named_buffers()), **dict(model.named_parameters())}
     for index, constant in enumerate(case.graph.constants):
-        if constant.kind != "tensor":
+        if not CONSTANT_KINDS[constant.kind].stored:
             continue
         key, path = constant.parameters["key"], f"$.graph.constants[{index}]"
         if key not in tensors:
@@ -98,7 +98,7 @@ def _load_tensors(model: torch.nn.Module, case: Case, tensors: Mapping[str, Arra
                 f"{constant.dtype} {list(constant.shape)}",
                 "restore the file that belongs to the case",
             )
-        buffers[constant.name].copy_(values)
+        places[constant.name].data.copy_(values)
 
 
 def load_tensors(case: Case, folder: Path) -> dict[str, Array]:
@@ -150,8 +150,12 @@ class _Writer:
 
     def _constant(self, constant: Constant) -> None:
         kind = CONSTANT_KINDS[constant.kind]
-        if kind.buffer:
-            self.setup.append(f"self.register_buffer({constant.name!r}, {kind.source(constant)})")
+        if kind.place != "forward":
+            source = kind.source(constant)
+            if kind.place == "buffer":
+                self.setup.append(f"self.register_buffer({constant.name!r}, {source})")
+            else:
+                self.setup.append(f"self.{constant.name} = nn.Parameter({source})")
             self.expressions[constant.name] = f"self.{constant.name}"
         else:
             self.body.append(f"{constant.name} = {kind.source(constant)}")

@@ -182,8 +182,9 @@ def _graph_of(file: Path, exported: Any) -> tuple[Graph, dict[str, Array]]:
             value = lifted[spec.target].detach()
             kind = _type_of(file, value, name)
             tensors[name] = _array(value)
+            place = "parameter" if spec.kind == InputKind.PARAMETER else "tensor"
             constants.append(
-                Constant(name=name, shape=kind.shape, dtype=kind.dtype, kind="tensor", parameters={"key": name})
+                Constant(name=name, shape=kind.shape, dtype=kind.dtype, kind=place, parameters={"key": name})
             )
     for spec in exported.graph_signature.output_specs:
         if spec.kind != OutputKind.USER_OUTPUT:

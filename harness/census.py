@@ -56,7 +56,7 @@ class Census:
         """The table for people."""
         drawn = {
             **{name: self.operators[name] for name in operators()},
-            **{f"constant {name}": self.constants[name] for name in CONSTANT_KINDS if name != "tensor"},
+            **{f"constant {name}": self.constants[name] for name, kind in CONSTANT_KINDS.items() if not kind.stored},
             **{
                 f"calibration {name}": self.calibrations[name]
                 for name, kind in calibration_kinds().items()

@@ -2,8 +2,9 @@
 
 A constant's recipe is its meaning: a factory call inside ``forward`` reaches the exporter as
 ``aten.full`` and friends (seed 000), a ramp as ``linspace().view().expand()`` (seed 002), and a
-buffer as a lifted tensor. ``source`` gives the expression; ``buffer`` says whether it belongs
-into ``__init__`` as a registered buffer.
+buffer or parameter as a lifted tensor (a parameter is what passes that fold weights look for).
+``source`` gives the expression; ``place`` says whether it belongs into ``forward`` or is made
+once, in ``__init__``.
 
 Text is made from checked numbers only; a literal holds at most ``LITERAL_LIMIT`` elements so
 that a repro script stays readable (larger tensors live in the safetensors file).
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from harness.case import Attributes, Constant
 from harness.operators import ShapeError, require
@@ -26,13 +28,15 @@ class ConstantKind:
 
     :param source: expression of the value, given the constant.
     :param check: raises ``ShapeError`` where parameters and shape do not fit.
-    :param buffer: True if the value is computed once and registered as a buffer.
+    :param place: ``forward``, or what it is registered as in ``__init__``.
+    :param stored: True if the value comes from the safetensors file beside the case.
     """
 
     name: str
     source: Callable[[Constant], str]
     check: Callable[[Constant], None]
-    buffer: bool = False
+    place: Literal["forward", "buffer", "parameter"] = "forward"
+    stored: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,9 +99,9 @@ def _check_literal(constant: Constant) -> None:
     require(all(isinstance(value, kinds) for value in values), f"literal holds values that are not {constant.dtype}")
 
 
-def _check_tensor(constant: Constant) -> None:
+def _check_stored(constant: Constant) -> None:
     key = constant.parameters["key"]
-    require(isinstance(key, str) and bool(key), "tensor's key is empty")
+    require(isinstance(key, str) and bool(key), "the key of a stored tensor is empty")
 
 
 def _shape(constant: Constant) -> str:
@@ -135,6 +139,13 @@ def _literal(constant: Constant) -> str:
     return f"torch.tensor([{values}], dtype=torch.{constant.dtype}).reshape({_shape(constant)})"
 
 
+def _zeros(constant: Constant) -> str:
+    """A place of the right type for a stored tensor."""
+    return f"torch.zeros({_shape(constant)}, dtype=torch.{constant.dtype})"
+
+
+_KEY = {"key": "name in the safetensors file beside the case"}
+
 CONSTANT_KINDS: Mapping[str, ConstantKind] = {
     kind.name: kind
     for kind in (
@@ -163,19 +174,14 @@ CONSTANT_KINDS: Mapping[str, ConstantKind] = {
             "random",
             _random,
             _check_random,
-            buffer=True,
+            place="buffer",
             parameters={"seed": "numpy seed", "low": "lower end", "high": "upper end"},
         ),
         ConstantKind(
-            "literal", _literal, _check_literal, buffer=True, parameters={"values": "row-major list of the elements"}
+            "literal", _literal, _check_literal, place="buffer", parameters={"values": "row-major list of the elements"}
         ),
-        ConstantKind(
-            "tensor",
-            lambda c: f"torch.zeros({_shape(c)}, dtype=torch.{c.dtype})",
-            _check_tensor,
-            buffer=True,
-            parameters={"key": "name in the safetensors file beside the case"},
-        ),
+        ConstantKind("tensor", _zeros, _check_stored, place="buffer", stored=True, parameters=_KEY),
+        ConstantKind("parameter", _zeros, _check_stored, place="parameter", stored=True, parameters=_KEY),
     )
 }
 

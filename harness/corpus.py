@@ -30,7 +30,7 @@ import msgspec
 from harness.compat.releases import LINES, release_line
 from harness.errors import BadInput
 from harness.protocol import CaseResult
-from harness.triage import Finding, contains_in_order
+from harness.triage import Finding, any_family, contains_in_order
 
 Outcome = Literal[
     "reproduces", "fixed", "unexpected pass", "unexpected failure", "other failure", "cannot run", "no expectation"
@@ -77,9 +77,11 @@ class Entry(msgspec.Struct, frozen=True):
         return self.status.lines.get(line) if line else None
 
     def knows(self, finding: Finding) -> bool:
-        """Is this finding the entry's bug on the installed release?"""
+        """Is this finding the entry's bug on the installed release (on whichever target)?"""
         expected = self.expected
-        if expected is None or expected.status != "reproduces" or finding.bucket != expected.bucket:
+        if expected is None or expected.status != "reproduces":
+            return False
+        if any_family(finding.bucket) != any_family(expected.bucket):
             return False
         return expected.message in finding.message and contains_in_order(finding.chain, self.status.operators)
 

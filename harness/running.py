@@ -63,6 +63,7 @@ def observe(
         domains = quantized.domains
         lowered = compile_program(quantized, clock)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
+        results |= {name: LegResult(skipped=f"{clock.current} failed") for name in legs() if name not in results}
         record = LoweringRecord(domains=domains, mutated=_changed(model, before), seconds=dict(clock.seconds))
         return Observation(case, inputs, record, results, failure=failure_of(error, clock.current))
     record = replace(lowered.record, mutated=_changed(model, before))

@@ -22,6 +22,7 @@ from harness.registry import legs
 from harness.triage import Finding, any_family, measured_size
 
 SHOWN_PER_BUCKET = 2
+LONGEST_CHAIN = 12
 
 
 @dataclass
@@ -159,7 +160,8 @@ def listing(tally: Tally) -> list[str]:
 
 def _described(finding: Finding) -> list[str]:
     size = measured_size(finding.measured)
-    head = f"      {' -> '.join(finding.chain)} on {finding.target}, {finding.recipe}" + (f": {size}" if size else "")
+    chain = finding.chain if len(finding.chain) <= LONGEST_CHAIN else (*finding.chain[:4], "…", *finding.chain[-6:])
+    head = f"      {' -> '.join(chain)} on {finding.target}, {finding.recipe}" + (f": {size}" if size else "")
     lines = [head, f"        {finding.message}", f"        case {finding.case}"]
     if finding.upstream:
         lines.append(f"        known: {finding.upstream}")

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from harness.case import Case, Graph
+from harness.constants import CONSTANT_KINDS
 from harness.observation import Mismatch
 from harness.target import parse_target
 
@@ -91,7 +92,7 @@ def operator_chain(graph: Graph, output: int | None = None) -> tuple[str, ...]:
         if node.name in wanted:
             chain.append(node.operator)
             wanted |= {name.split(".", 1)[0] for name in node.inputs}
-    constants = [constant.kind for constant in graph.constants if constant.name in wanted]
+    constants = [item.kind for item in graph.constants if item.name in wanted and not CONSTANT_KINDS[item.kind].stored]
     return (*constants, *reversed(chain))
 
 

@@ -42,6 +42,14 @@ def test_check_of_a_healthy_model(tmp_path):
     assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors"}
 
 
+def test_a_captured_conv_and_batch_norm_folds_like_the_original(tmp_path):
+    """Folding looks for parameters: a captured weight that is a mere buffer makes it fail."""
+    layers = "torch.nn.Conv2d(2, 3, 3, bias=False), torch.nn.BatchNorm2d(3), torch.nn.ReLU6()"
+    text = f"import torch\nmodel = torch.nn.Sequential({layers})\ncalibration = [(torch.rand(1, 2, 6, 6),)]\n"
+    result = check(tmp_path, text)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_configure_is_used_and_recorded_as_float_nodes(tmp_path):
     result = check(tmp_path, MODEL + "def configure(q):\n    q.set_module_name('inner', None)\n", "--json", "out.json")
     assert result.returncode == 0, result.stdout + result.stderr

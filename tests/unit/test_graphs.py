@@ -59,9 +59,11 @@ def test_every_entry_is_drawn_at_least_five_times(seed: int) -> None:
     calibrations = Counter(item.kind for case in block(seed) for item in case.calibration.values())
     drawn_kinds = [name for name, kind in calibration_kinds().items() if "stored" not in kind.tags]
     assert {name: nodes[name] for name in operators() if nodes[name] < 5} == {}
-    assert {name: constants[name] for name in CONSTANT_KINDS if name != "tensor" and constants[name] < 5} == {}
+    assert {
+        name: constants[name] for name, kind in CONSTANT_KINDS.items() if not kind.stored and constants[name] < 5
+    } == {}
     assert {name: calibrations[name] for name in drawn_kinds if calibrations[name] < 5} == {}
-    assert not constants["tensor"]
+    assert not constants["tensor"] + constants["parameter"]
     assert not calibrations["recorded"]
 
 

@@ -69,6 +69,8 @@ FINDING = finding_of(MISMATCH, CASE, "c.json")
 def test_a_finding_is_known_by_bucket_message_and_operators(tmp_path):
     entry = _entry(tmp_path, status="reproduces", bucket=FINDING.bucket, message="off by 7")
     assert known_by([entry], FINDING) is entry
+    elsewhere = msgspec.structs.replace(FINDING, bucket=bucket_of(MISMATCH, "ethos-u55-128"))
+    assert known_by([entry], elsewhere) is entry
     assert known_by([entry], msgspec.structs.replace(FINDING, bucket="other")) is None
     assert known_by([entry], msgspec.structs.replace(FINDING, chain=("tanh",))) is None
     assert known_by([_entry(tmp_path, status="reproduces", bucket=FINDING.bucket, message="off by 8")], FINDING) is None

@@ -73,6 +73,7 @@ def test_a_finding_is_known_by_bucket_message_and_operators(tmp_path):
     assert known_by([entry], elsewhere) is entry
     assert known_by([entry], msgspec.structs.replace(FINDING, bucket="other")) is None
     assert known_by([entry], msgspec.structs.replace(FINDING, chain=("tanh",))) is None
+    assert known_by([entry], msgspec.structs.replace(FINDING, chain=("tanh",), oracle="crash")) is entry
     assert known_by([_entry(tmp_path, status="reproduces", bucket=FINDING.bucket, message="off by 8")], FINDING) is None
     assert known_by([_entry(tmp_path, status="fixed")], FINDING) is None
 

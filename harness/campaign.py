@@ -96,8 +96,12 @@ def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Pr
             if options.seconds is not None and time.monotonic() - progress.started > options.seconds:
                 return
             for case in cases:
+                confirmed = tuple(sorted({finding.bucket for finding in progress.tally.findings}))
                 yield Task(
-                    case=str(write_case(case, options.out / "cases")), plant=options.plant, confirm=options.confirm
+                    case=str(write_case(case, options.out / "cases")),
+                    plant=options.plant,
+                    confirm=options.confirm,
+                    confirmed=confirmed,
                 )
 
     per_graph = 0

@@ -30,7 +30,7 @@ import msgspec
 from harness.compat.releases import LINES, release_line
 from harness.errors import BadInput
 from harness.protocol import CaseResult
-from harness.triage import Finding, any_family, contains_in_order
+from harness.triage import VALUE_ORACLES, Finding, any_family, contains_in_order
 
 Outcome = Literal[
     "reproduces", "fixed", "unexpected pass", "unexpected failure", "other failure", "cannot run", "no expectation"
@@ -86,7 +86,7 @@ class Entry(msgspec.Struct, frozen=True):
         if expected.message not in finding.message:
             return False
         # a crash's or a buffer's bucket says enough; wrong values need their operators as well
-        speaks_of_values = finding.oracle in ("numeric", "outputs", "quality")
+        speaks_of_values = finding.oracle in VALUE_ORACLES
         return not speaks_of_values or contains_in_order(finding.chain, self.status.operators)
 
 

@@ -34,7 +34,10 @@ TIME_LIMIT = 300.0
 """Seconds one case may take (the stock histogram observer was seen to need 23)."""
 RECYCLE_AFTER = 200
 """Cases after which a worker is replaced, to keep memory flat."""
-_LOG_LINES = 30
+_LOG_LINES = 200
+_DETAIL_LINES = 60
+_TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
+"""Marks of the line that says why, the most specific first."""
 
 
 @dataclass(frozen=True)
@@ -216,18 +219,27 @@ def _result_of_death(task: Task, death: Death, *, repeated: bool) -> CaseResult:
     from harness.registry import oracles
 
     case = read_case(Path(task.case))
-    message = death.log.strip().splitlines()[-1] if death.log.strip() else "no native output"
-    if death.kind == "Hang":
-        message = "no answer within the time limit"
-    failure = Failure(death.stage, death.kind, message, detail=death.log)
+    message = "no answer within the time limit" if death.kind == "Hang" else telling_line(death.log)
+    detail = "\n".join(death.log.splitlines()[-_DETAIL_LINES:])
+    failure = Failure(death.stage, death.kind, message, detail=detail)
     [mismatch] = oracles()["crash"].judge(Observation(case, failure=failure))
-    finding = finding_of(mismatch, case, task.case, death.log)
+    finding = finding_of(mismatch, case, task.case, detail)
     return CaseResult(
         case=task.case,
         target=case.target,
         findings=(finding,) if repeated else (),
         unrepeated=() if repeated else (finding,),
     )
+
+
+def telling_line(log: str) -> str:
+    """The line of native output that says why: a dying program prints a stack trace after it."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    for pattern in _TELLING:
+        for line in lines:
+            if pattern in line:
+                return line
+    return lines[-1] if lines else "no native output"
 
 
 def default_jobs() -> int:

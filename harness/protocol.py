@@ -20,6 +20,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param case: path of the case file; its tensors lie beside it.
     :param legs: only these legs (empty: all that apply).
     :param confirm: re-run the case and keep only what shows twice.
+    :param confirmed: buckets that showed twice already: their crashes and structural mismatches are
+        not run again (wrong values always are).
     :param user_file: the checked file whose ``configure`` prepares the quantizer.
     :param plant: also measure whether two planted steps would be caught.
     """
@@ -27,6 +29,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     case: str
     legs: tuple[str, ...] = ()
     confirm: bool = True
+    confirmed: tuple[str, ...] = ()
     user_file: str | None = None
     plant: bool = False
 

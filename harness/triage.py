@@ -24,6 +24,8 @@ from harness.observation import Mismatch
 from harness.target import parse_target
 
 BUCKET_VERSION = "v1"
+VALUE_ORACLES = ("numeric", "outputs", "quality")
+"""Oracles that speak of values: their coarse buckets may hold several causes."""
 DOMAINS = "quantized values: "
 """Begins the line of a crash finding's detail that lists what PT2E had decided by then."""
 

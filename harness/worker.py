@@ -69,7 +69,7 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
     from harness.case import read_case
     from harness.lowering import StageClock
     from harness.running import InvalidCase, judge, observe
-    from harness.triage import DOMAINS, Finding, bucket_of, finding_of
+    from harness.triage import DOMAINS, VALUE_ORACLES, Finding, bucket_of, finding_of
 
     path = Path(task.case)
     case = read_case(path)
@@ -95,9 +95,13 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
         observation, mismatches = once()
     except InvalidCase as error:
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
-    again = {
-        bucket_of(mismatch, case.target) for mismatch in (once()[1] if mismatches and task.confirm else mismatches)
+    seen = {bucket_of(mismatch, case.target): mismatch for mismatch in mismatches}
+    settled = {
+        bucket for bucket, mismatch in seen.items() if bucket in task.confirmed and mismatch.oracle not in VALUE_ORACLES
     }
+    again = set(seen)
+    if task.confirm and settled != again:
+        again = settled | {bucket_of(mismatch, case.target) for mismatch in once()[1]}
     domains = "; ".join(
         f"{name} scale={domain.scale!r} zp={domain.zero_point}" for name, domain in observation.lowering.domains.items()
     )

@@ -14,6 +14,7 @@ from harness.observation import Failure, Mismatch, Observation, Oracle
 SIGNATURE_LENGTH = 120
 
 _SUBSTITUTIONS = (
+    (re.compile(r"TOSA-\d[\d.]*(?:\+\w+)*"), "TOSA"),  # the target's profile is not part of the cause
     (re.compile(r"0x[0-9a-fA-F]+"), "H"),
     (re.compile(r"(?:/[\w.+-]+){2,}"), "PATH"),
     (re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b"), "NAME"),

@@ -143,7 +143,7 @@ class Pool:
         waiting: list[Future[CaseResult]] = []
         for task in tasks:
             waiting.append(self._executor.submit(self.run_one, task))
-            while len(waiting) > 3 * self.jobs or (waiting and waiting[0].done()):
+            while len(waiting) > 2 * self.jobs or (waiting and waiting[0].done()):
                 yield waiting.pop(0).result()
         for future in waiting:
             yield future.result()

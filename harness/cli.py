@@ -147,7 +147,7 @@ def fuzz(
     if max_examples is None and seconds is None:
         max_examples = 100
     options = Options(targets, max_examples, seconds, seed, jobs, shard, out)
-    reporter = Reporter(targets, max_examples)
+    reporter = Reporter(max_examples)
     started = time.monotonic()
     with reporter:
         tally = run_campaign(options, entries([*_corpus(), *known]), reporter.case)
@@ -196,7 +196,7 @@ def check(
         raise BadInput(str(file), "is no file", "give a Python file that defines model and calibration")
     parse_recipe(recipe, "--recipe")
     _need_environment()
-    tally, reporter = Tally(entries(_corpus())), Reporter(targets, None)
+    tally, reporter = Tally(entries(_corpus())), Reporter(None)
     with Pool(min(jobs, len(targets))) as pool, reporter:
         tasks = []
         for name in targets:
@@ -268,7 +268,7 @@ def census(max_examples: int, seed: int, target: str, jobs: int, out: Path, json
     parse_target(target, "--target")
     _need_environment()
     options = Options((target,), max_examples, None, seed, jobs, (1, 1), out, plant=True)
-    counted, reporter = Census(), Reporter((target,), max_examples)
+    counted, reporter = Census(), Reporter(max_examples)
 
     def both(progress: Progress, result: CaseResult) -> None:
         counted.add(result)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -20,10 +19,9 @@ PLAIN_EVERY = 20.0
 class Reporter:
     """Shows the rate and the findings so far."""
 
-    def __init__(self, targets: Sequence[str], graphs: int | None) -> None:
+    def __init__(self, graphs: int | None) -> None:
         self._console = Console(stderr=True)
         self._of = f"/{graphs}" if graphs else ""
-        self._targets = targets
         self._live: Status | None = None
         self._last = time.monotonic()
 

@@ -91,7 +91,6 @@ class LoweringRecord:
     :param mutated: parameters and buffers of the user's module that quantizing or lowering changed.
     :param fallback: operators that stayed on the CPU, quantize/dequantize aside.
     :param seconds: stage -> seconds.
-    :param compiler_log: what native compilers printed.
     """
 
     outputs: tuple[OutputType, ...] = ()
@@ -101,7 +100,6 @@ class LoweringRecord:
     fallback: tuple[str, ...] = ()
     program_bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
-    compiler_log: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ Imports torch and executorch (5 to 9 s): only worker processes import this modul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -137,4 +136,4 @@ def _io_configuration(recipe: Recipe, configuration: Any) -> Any:
         raise CannotRun(
             "recipe word io=uint8: this executorch has no uint8 I/O configuration; use a release from 1.3.0 on"
         ) from None
-    return partial(get_uint8_io_quantization_config)()
+    return get_uint8_io_quantization_config()

@@ -30,9 +30,9 @@ from harness.case import DTYPES, Case, Constant, Distribution, Graph, Input, Nod
 from harness.checking import check_case
 from harness.distributions import Array
 from harness.errors import BadInput
-from harness.lowering import operator_name
 from harness.protocol import Captured, CaptureTask
 from harness.recipe import parse_recipe
+from harness.states import operator_name
 
 
 def capture_file(task: CaptureTask) -> Captured:

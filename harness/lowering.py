@@ -17,22 +17,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from executorch.exir import to_edge_transform_and_lower
 
+from harness.artifacts.tosa import decode_tosa
 from harness.building import module_of
 from harness.case import Case
 from harness.compat.capture import Captured, captured_payloads
+from harness.compat.passes import LiveGraph, Watched, watched_passes
 from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
 from harness.distributions import Array
 from harness.edge import placeholder_names
-from harness.flatbuffer import input_names
-from harness.observation import DelegateRecord, Domain, LoweringRecord, OutputType
+from harness.observation import DelegateRecord, Domain, LoweringRecord, OutputType, ValueType
 from harness.recipe import parse_recipe
 from harness.sampling import calibration_samples
+from harness.snapshots import NodeState, PassTrace
+from harness.states import StateReader, dim_order_of, operator_name
 from harness.target import parse_target
 
 Configure = Callable[[Any], Any]
@@ -75,6 +78,7 @@ class Quantized:
 
     :param reference: the graph that the compiled program must agree with.
     :param domains: quantized values of that graph, by the producing node's name.
+    :param states: the exported form of that graph as data.
     """
 
     model: torch.nn.Module
@@ -82,6 +86,7 @@ class Quantized:
     exported: Any
     partitioner: Any
     domains: Mapping[str, Domain]
+    states: Mapping[str, NodeState]
 
 
 @dataclass(frozen=True)
@@ -90,14 +95,15 @@ class Lowered:
 
     :param edge_program: the program with its delegates, before memory planning.
     :param tosa: TOSA flatbuffer of each delegate, by its module name in the edge program.
+    :param graphs: copies of each delegate's graph after every pass that changed it, if asked for.
     """
 
     model: torch.nn.Module
     reference: torch.fx.GraphModule
     edge_program: EdgeProgram
     tosa: Mapping[str, bytes]
-    program: bytes
     record: LoweringRecord
+    graphs: Mapping[str, list[LiveGraph]] = field(default_factory=dict)
 
 
 def tensors_of(arrays: tuple[Array, ...]) -> tuple[torch.Tensor, ...]:
@@ -138,22 +144,44 @@ def quantize(
             reference = convert_pt2e(prepared)
         with clock.stage("export-quantized"):
             exported = torch.export.export(reference, samples[0])
-    return Quantized(model, reference, exported, stack.partitioner, dict(_domains(reference)))
+    states = StateReader(exported).states(exported.graph_module.graph)
+    return Quantized(model, reference, exported, stack.partitioner, dict(_domains(reference)), states)
 
 
-def compile_program(quantized: Quantized, clock: StageClock) -> Lowered:
+class LoweringFailed(Exception):
+    """Upstream raised while a delegate was lowered; the cause is chained.
+
+    :param unfinished: what the Arm passes had done by then.
+    """
+
+    def __init__(self, unfinished: PassTrace | None) -> None:
+        super().__init__("the lowering raised; see the chained exception")
+        self.unfinished = unfinished
+
+
+def compile_program(quantized: Quantized, clock: StageClock, *, keep_graphs: bool = False) -> Lowered:
     """Lower a quantized graph to its target with the installed packages.
 
-    :raises Exception: whatever upstream raises; ``clock.current`` names the stage.
+    :param keep_graphs: also keep a copy of each delegate's graph after every pass (``Lowered.graphs``).
+    :raises LoweringFailed: chained to whatever upstream raised; ``clock.current`` names the stage.
     """
-    with clock.stage("lower"), captured_payloads(clock.enter) as captured:
-        edge = to_edge_transform_and_lower(
-            quantized.exported, partitioner=[quantized.partitioner], compile_config=edge_config()
-        )
-        program = _snapshot(edge.exported_program())
-    clock.seconds["vela"] = clock.seconds.get("vela", 0.0) + captured.vela_seconds
-    clock.seconds["lower"] -= captured.vela_seconds
-    delegates = tuple(_delegates(program, captured))
+    watched: Watched | None = None
+    try:
+        with (
+            clock.stage("lower"),
+            captured_payloads(clock.enter) as captured,
+            watched_passes(keep_graphs) as watched,
+        ):
+            edge = to_edge_transform_and_lower(
+                quantized.exported, partitioner=[quantized.partitioner], compile_config=edge_config()
+            )
+            program = _snapshot(edge.exported_program())
+    except (Exception, SystemExit) as error:
+        raise LoweringFailed(watched.unfinished if watched else None) from error
+    for stage, seconds in (("vela", captured.vela_seconds), ("snapshots", watched.seconds)):
+        clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds
+        clock.seconds["lower"] -= seconds
+    delegates = tuple(_delegates(program, captured, watched))
     with clock.stage("emit"):
         emitted = edge.to_executorch().buffer
     record = LoweringRecord(
@@ -161,11 +189,13 @@ def compile_program(quantized: Quantized, clock: StageClock) -> Lowered:
         domains=quantized.domains,
         delegates=delegates,
         fallback=tuple(_fallback(program)),
-        program_bytes=len(emitted),
+        program=bytes(emitted),
+        reference=quantized.states,
         seconds=dict(clock.seconds),
     )
     tosa = {delegate.name: delegate.tosa for delegate in delegates if delegate.tosa is not None}
-    return Lowered(quantized.model, quantized.reference, program, tosa, emitted, record)
+    graphs = {item.name: watched.graphs.get(item.tosa, []) for item in delegates if item.tosa is not None}
+    return Lowered(quantized.model, quantized.reference, program, tosa, record, graphs)
 
 
 def _domains(reference: torch.fx.GraphModule) -> Iterator[tuple[str, Domain]]:
@@ -186,7 +216,7 @@ def _snapshot(program: Any) -> EdgeProgram:
     return EdgeProgram(module, program.graph_signature, {**program.constants, **program.state_dict})
 
 
-def _delegates(program: EdgeProgram, captured: Captured) -> Iterator[DelegateRecord]:
+def _delegates(program: EdgeProgram, captured: Captured, watched: Watched) -> Iterator[DelegateRecord]:
     for node in program.graph_module.graph.nodes:
         if node.op != "call_function" or "executorch_call_delegate" not in str(node.target):
             continue
@@ -198,16 +228,29 @@ def _delegates(program: EdgeProgram, captured: Captured) -> Iterator[DelegateRec
             operator_name(item.target) for item in module.original_module.graph.nodes if item.op == "call_function"
         )
         inputs = tuple(placeholder_names(module.original_module))
-        read = input_names(tosa) if tosa is not None else inputs
-        yield DelegateRecord(name, module.backend_id, tosa, payload, inputs, read, inside)
+        yield DelegateRecord(
+            name=name,
+            backend=module.backend_id,
+            tosa=tosa,
+            payload=payload,
+            inputs=inputs,
+            tosa_inputs=decode_tosa(tosa).main.inputs if tosa is not None else inputs,
+            operators=inside,
+            arguments=tuple(_value_type(argument.meta["val"]) for argument in node.args[1:]),
+            results=tuple(_results_taken(node, len(module.original_module.graph.output_node().args[0]))),
+            trace=watched.of_tosa.get(tosa) if tosa is not None else None,
+        )
 
 
-def operator_name(target: Any) -> str:
-    """``aten.conv2d.default`` for an overload of either dialect, else the function's name."""
-    schema = getattr(target, "_schema", None) or getattr(getattr(target, "_op", None), "_schema", None)
-    if schema is None:
-        return str(getattr(target, "__name__", target))
-    return f"{schema.name.replace('::', '.')}.{schema.overload_name or 'default'}"
+def _value_type(value: Any) -> ValueType:
+    return ValueType(tuple(map(int, value.shape)), str(value.dtype).removeprefix("torch."), dim_order_of(value))
+
+
+def _results_taken(call: torch.fx.Node, count: int) -> Iterator[ValueType | None]:
+    """What the program believes of each result: the ``getitem`` that reads it."""
+    taken = {user.args[1]: user.meta["val"] for user in call.users if operator_name(user.target) == "getitem"}
+    for index in range(count):
+        yield _value_type(taken[index]) if index in taken else None
 
 
 def _fallback(program: EdgeProgram) -> Iterator[str]:

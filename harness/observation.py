@@ -17,10 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness.case import Case
 from harness.distributions import Array
 from harness.sampling import EvaluationInput
+from harness.snapshots import NodeState, PassTrace
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,18 @@ class OutputType:
 
 
 @dataclass(frozen=True)
+class ValueType:
+    """Shape, dtype and dim order of a value that crosses a delegate's border.
+
+    :param dim_order: axes from the slowest to the fastest in memory.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    dim_order: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class DelegateRecord:
     """One delegate of the lowered program.
 
@@ -71,6 +85,10 @@ class DelegateRecord:
     :param inputs: names of the values that the program calls it with, in order.
     :param tosa_inputs: names of the TOSA graph's inputs, in order.
     :param operators: ATen or edge operators that it replaced, in graph order.
+    :param arguments: type of each value that the program calls it with, in order.
+    :param results: type of each value that the program takes from it, in order; None for a result
+        that nothing reads.
+    :param trace: what the Arm passes did to it.
     """
 
     name: str
@@ -80,6 +98,9 @@ class DelegateRecord:
     inputs: tuple[str, ...]
     tosa_inputs: tuple[str, ...]
     operators: tuple[str, ...]
+    arguments: tuple[ValueType, ...] = ()
+    results: tuple[ValueType | None, ...] = ()
+    trace: PassTrace | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +111,9 @@ class LoweringRecord:
     :param domains: what PT2E decided: name of each quantized value in the quantized graph -> domain.
     :param mutated: parameters and buffers of the user's module that quantizing or lowering changed.
     :param fallback: operators that stayed on the CPU, quantize/dequantize aside.
+    :param program: the serialized ``.pte``.
+    :param unfinished: the passes of a delegate whose lowering raised, up to the last that ended.
+    :param reference: the quantized graph that was lowered: its nodes by name, with its constants.
     :param seconds: stage -> seconds.
     """
 
@@ -98,7 +122,9 @@ class LoweringRecord:
     delegates: tuple[DelegateRecord, ...] = ()
     mutated: tuple[str, ...] = ()
     fallback: tuple[str, ...] = ()
-    program_bytes: int = 0
+    program: bytes = b""
+    unfinished: PassTrace | None = None
+    reference: Mapping[str, NodeState] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -134,6 +160,7 @@ class Observation:
     :param rounding: the ``rounding`` probe: per evaluation input, per output, what a correct
         implementation of the reference leg's graph may return.
     :param saturation: the same if a lost qmin is forgiven; None where no recipe sets one.
+    :param probes: results of the probes that ran, by name (``harness.probes``).
     :param quantization: the ``quantization`` probe: the same for what the recipe's quantization
         may do to float eager (calibration inputs only; None elsewhere).
     """
@@ -146,6 +173,7 @@ class Observation:
     saturation: tuple[tuple[Envelope, ...], ...] | None = None
     quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
     failure: Failure | None = None
+    probes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -156,6 +184,10 @@ class Mismatch:
     :param message: one line for people: what was seen, what was expected, where, in which unit.
     :param legs: the two legs that disagree, if it is about legs.
     :param measured: numbers behind the message, JSON scalars.
+    :param pass_name: the first pass after which the property is broken, or "serializer", "Vela".
+    :param last_right: the last pass after which it held, where ``pass_name`` is the end of a wider
+        bracket than one pass.
+    :param information: worth telling and no defect; counts as a finding only if asked for.
     :param signature: message with names and numbers removed where the kind alone would merge
         different causes (exceptions); part of the bucket.
     """
@@ -168,6 +200,8 @@ class Mismatch:
     legs: tuple[str, str] | None = None
     measured: Mapping[str, float | int | str | bool] = field(default_factory=dict)
     signature: str = ""
+    last_right: str | None = None
+    information: bool = False
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from harness.case import Case
 from harness.distributions import Array
 from harness.judging import EAGER, QUANTIZED
 from harness.legs import Leg, Outputs, arrays_of
-from harness.lowering import Configure, Lowered, StageClock, compile_program, quantize, tensors_of
+from harness.lowering import Configure, Lowered, LoweringFailed, StageClock, compile_program, quantize, tensors_of
 from harness.observation import Domain, Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
 from harness.recipe import parse_recipe
 from harness.registry import legs, oracles
@@ -64,7 +64,12 @@ def observe(
         lowered = compile_program(quantized, clock)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
         results |= {name: LegResult(skipped=f"{clock.current} failed") for name in legs() if name not in results}
-        record = LoweringRecord(domains=domains, mutated=_changed(model, before), seconds=dict(clock.seconds))
+        record = LoweringRecord(
+            domains=domains,
+            mutated=_changed(model, before),
+            unfinished=error.unfinished if isinstance(error, LoweringFailed) else None,
+            seconds=dict(clock.seconds),
+        )
         return Observation(case, inputs, record, results, failure=failure_of(error, clock.current))
     record = replace(lowered.record, mutated=_changed(model, before))
     target = parse_target(case.target)

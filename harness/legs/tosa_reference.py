@@ -83,10 +83,10 @@ def _bound(tosa: bytes, program: Any, arrays: list[Array]) -> list[Array]:
     The serializer drops inputs that nothing reads (the ``buffers`` oracle reports that), so where
     the numbers differ they are matched by name.
     """
+    from harness.artifacts.tosa import decode_tosa
     from harness.edge import placeholder_names
-    from harness.flatbuffer import input_names
 
-    wanted = input_names(tosa)
+    wanted = decode_tosa(tosa).main.inputs
     if len(wanted) == len(arrays):
         return arrays
     by_name = dict(zip(placeholder_names(program), arrays, strict=True))

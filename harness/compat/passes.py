@@ -1,0 +1,245 @@
+"""Watch every Arm pass of a lowering: one snapshot of the graph after each.
+
+``ArmPassManager._transform`` runs the list that ``_tosa_pipeline`` built (seen in 1.1.0 to 1.5.1;
+it takes the graph module up to 1.3.1 and the exported program as well from 1.4.1). For the length
+of one lowering every object of that list is replaced by a stand-in that forwards everything, runs
+the pass and looks at the graph: whatever the pass's base class, nothing is missed, and the
+recorded list is the manager's own. ``TOSABackend._preprocess`` brackets one delegate and returns
+its flatbuffer, by which traces find their delegates.
+
+Cost: nodes that a pass left alone are recognized by the identity of their parts and not read
+again. ``keep_graphs`` also copies the graph after every pass that changed it, for blame.
+
+Imports executorch: only worker processes import this module.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
+from executorch.backends.arm.tosa.backend import TOSABackend
+
+from harness.snapshots import NodeState, PassTrace, Snapshot
+from harness.states import ORIGIN, StateReader
+
+
+@dataclass
+class LiveGraph:
+    """A copy of the graph after one pass, with the tensors of its constants."""
+
+    index: int
+    name: str
+    module: torch.fx.GraphModule
+    constants: Mapping[str, torch.Tensor]
+
+
+@dataclass
+class Watched:
+    """Traces of the delegates lowered inside, in order.
+
+    :param of_tosa: trace by the flatbuffer that its delegate's passes ended in.
+    :param unfinished: the trace of a delegate whose lowering raised.
+    :param graphs: per trace, copies of its graphs (``keep_graphs`` only).
+    """
+
+    keep_graphs: bool = False
+    of_tosa: dict[bytes, PassTrace] = field(default_factory=dict)
+    unfinished: PassTrace | None = None
+    graphs: dict[bytes, list[LiveGraph]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@contextmanager
+def watched_passes(keep_graphs: bool = False) -> Iterator[Watched]:
+    """Record every pass of every delegate lowered inside."""
+    watched = Watched(keep_graphs)
+    preprocess, transform = TOSABackend._preprocess, ArmPassManager._transform
+    recorders: list[_Recorder] = []
+
+    def watched_preprocess(program: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = _Recorder(program, watched)
+        recorders.append(recorder)
+        try:
+            result = preprocess(program, *args, **kwargs)
+        except BaseException:
+            watched.unfinished = recorder.trace()
+            raise
+        finally:
+            recorders.pop()
+            watched.seconds += recorder.seconds
+        trace = recorder.trace()
+        if trace is not None:
+            watched.of_tosa[bytes(result.processed_bytes)] = trace
+            watched.graphs[bytes(result.processed_bytes)] = recorder.graphs
+        return result
+
+    def watched_transform(manager: Any, *args: Any) -> Any:
+        if not recorders or recorders[-1].started:  # annotation, or a control-flow submodule
+            return transform(manager, *args)
+        passes = manager.passes
+        recorders[-1].start([_name(item) for item in passes], args[-1])
+        manager.passes = [_StandIn(item, index, recorders[-1]) for index, item in enumerate(passes)]
+        try:
+            return transform(manager, *args)
+        finally:
+            manager.passes = passes
+
+    TOSABackend._preprocess = staticmethod(watched_preprocess)
+    ArmPassManager._transform = watched_transform
+    try:
+        yield watched
+    finally:
+        TOSABackend._preprocess = staticmethod(preprocess)
+        ArmPassManager._transform = transform
+
+
+class _StandIn:
+    """Stands for one pass object: forwards attributes, runs it, reports the graph.
+
+    From 1.4.1 on the manager hands the program that it works on to every pass that has an
+    attribute ``exported_program``; a stand-in always has one, so the recorder knows that program.
+    """
+
+    def __init__(self, item: Any, index: int, recorder: _Recorder) -> None:
+        object.__setattr__(self, "_item", item)
+        object.__setattr__(self, "_index", index)
+        object.__setattr__(self, "_recorder", recorder)
+
+    def __getattr__(self, name: str) -> Any:
+        item = object.__getattribute__(self, "_item")
+        return getattr(item, name, None) if name == _PROGRAM else getattr(item, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == _PROGRAM:
+            self._recorder.working_on(value)
+            if not hasattr(self._item, _PROGRAM):
+                return
+        setattr(self._item, name, value)
+
+    def __call__(self, graph_module: Any) -> Any:
+        result = self._item(graph_module)
+        changed = getattr(result, "graph_module", None)
+        self._recorder.after(self._index, _name(self._item), graph_module if changed is None else changed)
+        return result
+
+
+_PROGRAM = "exported_program"
+
+
+def _name(item: Any) -> str:
+    return item.__name__ if hasattr(item, "__name__") else type(item).__name__
+
+
+class _Recorder:
+    """Snapshots of one delegate."""
+
+    def __init__(self, program: Any, watched: Watched) -> None:
+        self.watched = watched
+        self._reader = StateReader(program)
+        self.seconds = 0.0
+        self.started = False
+        self.graphs: list[LiveGraph] = []
+        self._passes: tuple[str, ...] = ()
+        self._start: Snapshot | None = None
+        self._snapshots: list[Snapshot] = []
+        self._seen: dict[str, tuple[tuple[Any, ...], NodeState]] = {}
+        self._nodes: Mapping[str, NodeState] = {}
+
+    def start(self, passes: list[str], graph_module: Any) -> None:
+        self.started = True
+        self._passes = tuple(passes)
+        for node in graph_module.graph.nodes:
+            node.meta[ORIGIN] = node.name
+        self._start = self._snapshot(-1, "start", graph_module)
+
+    def working_on(self, program: Any) -> None:
+        """The program whose constants the next pass sees (None: the manager put an old value back)."""
+        if program is not None:
+            self._reader.program = program
+
+    def after(self, index: int, name: str, graph_module: Any) -> None:
+        self._snapshots.append(self._snapshot(index, name, graph_module))
+
+    def trace(self) -> PassTrace | None:
+        if self._start is None:
+            return None
+        finished = len(self._snapshots) == len(self._passes)
+        return PassTrace(self._passes, self._start, tuple(self._snapshots), finished, self.seconds)
+
+    def _snapshot(self, index: int, name: str, graph_module: Any) -> Snapshot:
+        started = time.perf_counter()
+        self._reader.refresh()
+        nodes: dict[str, NodeState] = {}
+        fresh = False
+        for node in graph_module.graph.nodes:
+            key = self._key(node)
+            known = self._seen.get(node.name)
+            if known is None or known[0] != key:
+                state = self._reader.state(node)
+                fresh = fresh or known is None or not _equal(known[1], state)
+                known = key, state
+                self._seen[node.name] = known
+            nodes[node.name] = known[1]
+        if fresh or list(nodes) != list(self._nodes):
+            self._nodes = nodes
+            if self.watched.keep_graphs:
+                self.graphs.append(self._copy(index, name, graph_module))
+        self.seconds += time.perf_counter() - started
+        return Snapshot(index, name, self._nodes)
+
+    def _key(self, node: Any) -> tuple[Any, ...]:
+        """Everything that a state is made of, compared by identity where it is compared at all."""
+        meta = node.meta
+        tensor = self._reader.tensor(node)
+        return (
+            node.op,
+            node.target,
+            node.args,
+            node.kwargs,
+            _Same(meta.get("val")),
+            _same_values(meta.get("input_qparams")),
+            _same_values(meta.get("output_qparams")),
+            _Same(tensor),
+            -1 if tensor is None else tensor._version,
+        )
+
+    def _copy(self, index: int, name: str, graph_module: Any) -> LiveGraph:
+        graph = torch.fx.Graph()
+        output = graph.graph_copy(graph_module.graph, {}, return_output_node=True)
+        assert output is not None
+        graph.output(output[0])
+        module = torch.fx.GraphModule(graph_module, graph)
+        constants = {}
+        for copied, node in zip(graph.nodes, graph_module.graph.nodes, strict=True):
+            copied.meta = dict(node.meta)
+            tensor = self._reader.tensor(node)
+            if tensor is not None:
+                constants[copied.name] = tensor.clone()
+        return LiveGraph(index, name, module, constants)
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """Equal only to a holder of the very same object, which it keeps alive."""
+
+    held: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.held is other.held
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _same_values(qparams: Any) -> Any:
+    return None if qparams is None else {key: _Same(value) for key, value in qparams.items()}
+
+
+def _equal(first: NodeState, second: NodeState) -> bool:
+    """Equality that takes constants by identity: arrays have no truth value."""
+    return first.value is second.value and replace(first, value=None) == replace(second, value=None)

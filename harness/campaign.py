@@ -24,6 +24,7 @@ from harness.case import Case, case_digest, encode_case
 from harness.corpus import Entry
 from harness.errors import CannotRun
 from harness.pool import Pool
+from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
 from harness.summary import Tally
 from harness.triage import Finding
@@ -38,6 +39,7 @@ class Options:
     :param max_examples: graphs to draw (None: until the time is over).
     :param seconds: time limit, or None.
     :param shard: (index from 1, count).
+    :param strict: information counts as a finding.
     """
 
     targets: Sequence[str]
@@ -49,6 +51,8 @@ class Options:
     out: Path = Path("armdiff-out")
     plant: bool = False
     confirm: bool = True
+    probes: ProbeMode = "default"
+    strict: bool = False
 
 
 @dataclass
@@ -89,7 +93,7 @@ def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Pr
 
     :param report: called after every case, in order.
     """
-    progress = Progress(Tally(corpus))
+    progress = Progress(Tally(corpus, strict=options.strict))
 
     def tasks() -> Iterator[Task]:
         for cases in graph_cases(options):
@@ -102,6 +106,7 @@ def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Pr
                     plant=options.plant,
                     confirm=options.confirm,
                     confirmed=confirmed,
+                    probes=options.probes,
                 )
 
     per_graph = 0

@@ -13,9 +13,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 import msgspec
@@ -26,9 +26,10 @@ from harness.console import Reporter
 from harness.corpus import default_corpus, entries, judged
 from harness.errors import ArmdiffError, BadInput, CannotRun
 from harness.pool import Pool, default_jobs
+from harness.probes import ProbeMode
 from harness.protocol import CaptureTask, CaseResult, Task
 from harness.recipe import parse_recipe
-from harness.summary import Tally, as_json, listing
+from harness.summary import Tally, as_json, counted, listing
 from harness.target import DEFAULT_TARGETS, parse_target
 from harness.triage import DOMAINS
 
@@ -116,6 +117,24 @@ known_option = click.option(
 )
 
 
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+
+def _probes_option(default: str) -> Callable[[_Decorated], _Decorated]:
+    return click.option(
+        "--probes",
+        type=click.Choice(["default", "all", "none"]),
+        default=default,
+        show_default=True,
+        help="Extra compiles that some oracles need: on the cases whose turn it is, on every case, or none.",
+    )
+
+
+strict_option = click.option(
+    "--strict", is_flag=True, help="Count information (operators left on the CPU) as findings."
+)
+
+
 @main.command()
 @click.option("--max-examples", type=click.IntRange(1), help="Graphs to draw (a graph on each target is a case).")
 @click.option(
@@ -126,6 +145,8 @@ known_option = click.option(
 @target_option
 @jobs_option
 @known_option
+@_probes_option("default")
+@strict_option
 @out_option
 @json_option
 def fuzz(
@@ -136,6 +157,8 @@ def fuzz(
     targets: tuple[str, ...],
     jobs: int,
     known: tuple[Path, ...],
+    probes: ProbeMode,
+    strict: bool,
     out: Path,
     json_file: str | None,
 ) -> None:
@@ -146,7 +169,7 @@ def fuzz(
     _need_environment()
     if max_examples is None and seconds is None:
         max_examples = 100
-    options = Options(targets, max_examples, seconds, seed, jobs, shard, out)
+    options = Options(targets, max_examples, seconds, seed, jobs, shard, out, probes=probes, strict=strict)
     reporter = Reporter(max_examples)
     started = time.monotonic()
     with reporter:
@@ -169,6 +192,8 @@ def fuzz(
 @click.option("--leg", "legs", multiple=True, help="Only this leg (and its reference), repeatable.")
 @target_option
 @jobs_option
+@_probes_option("all")
+@strict_option
 @out_option
 @json_option
 def check(
@@ -177,6 +202,8 @@ def check(
     legs: tuple[str, ...],
     targets: tuple[str, ...],
     jobs: int,
+    probes: ProbeMode,
+    strict: bool,
     out: Path,
     json_file: str | None,
 ) -> None:
@@ -196,7 +223,7 @@ def check(
         raise BadInput(str(file), "is no file", "give a Python file that defines model and calibration")
     parse_recipe(recipe, "--recipe")
     _need_environment()
-    tally, reporter = Tally(entries(_corpus())), Reporter(None)
+    tally, reporter = Tally(entries(_corpus()), strict=strict), Reporter(None)
     with Pool(min(jobs, len(targets))) as pool, reporter:
         tasks = []
         for name in targets:
@@ -205,7 +232,7 @@ def check(
             captured = pool.capture(CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled))
             if captured.problem is not None:
                 raise ArmdiffError(captured.problem)
-            tasks.append(Task(case=captured.case, legs=legs, user_file=str(file)))
+            tasks.append(Task(case=captured.case, legs=legs, user_file=str(file), probes=probes))
         progress = Progress(tally)
         tally.graphs = 1
         for result in pool.run(tasks):
@@ -221,8 +248,10 @@ def check(
 @main.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @jobs_option
+@_probes_option("default")
+@strict_option
 @json_option
-def replay(paths: tuple[Path, ...], jobs: int, json_file: str | None) -> None:
+def replay(paths: tuple[Path, ...], jobs: int, probes: ProbeMode, strict: bool, json_file: str | None) -> None:
     """Run corpus entries against their recorded status for the installed releases.
 
     PATHS default to the checkout's corpus. Unexpected passes and unexpected failures both count.
@@ -231,24 +260,25 @@ def replay(paths: tuple[Path, ...], jobs: int, json_file: str | None) -> None:
     """
     chosen = entries(paths or _corpus(required=True))
     _need_environment()
-    tally, rows = Tally(chosen), []
+    tally, rows = Tally(chosen, strict=strict), []
     with Pool(min(jobs, len(chosen))) as pool:
-        tasks = [Task(case=str(entry.folder / "case.json")) for entry in chosen]
+        tasks = [Task(case=str(entry.folder / "case.json"), probes=probes) for entry in chosen]
         for entry, result in zip(chosen, pool.run(tasks), strict=True):
             tally.add(result)
-            row = judged(entry, result, datetime.date.today())
+            told = msgspec.structs.replace(result, findings=tuple(counted(result.findings, strict)))
+            row = judged(entry, told, datetime.date.today())
             rows.append(row)
             if json_file != "-":
                 click.echo(f"{'UNEXPECTED ' if row.counts else ''}{row.outcome}: {row.entry} ({row.title})")
                 click.echo(f"    expected {row.expected}; {row.what}")
                 for line in {item.detail.split("\n", 1)[0] for item in row.findings if item.detail.startswith(DOMAINS)}:
                     click.echo(f"    {line}")
-    counted = [row for row in rows if row.counts]
+    against = [row for row in rows if row.counts]
     tally.graphs = len(chosen)
     _write_json(json_file, as_json(tally, entries=[msgspec.to_builtins(row) for row in rows]))
     if json_file != "-":
-        click.echo(f"{len(rows)} entries on {_line()}: {len(counted)} against expectation")
-    sys.exit(1 if counted else 0)
+        click.echo(f"{len(rows)} entries on {_line()}: {len(against)} against expectation")
+    sys.exit(1 if against else 0)
 
 
 @main.command()
@@ -256,9 +286,12 @@ def replay(paths: tuple[Path, ...], jobs: int, json_file: str | None) -> None:
 @seed_option
 @click.option("--target", default="TOSA-1.0+INT", show_default=True, help="Compile target.")
 @jobs_option
+@_probes_option("default")
 @out_option
 @json_option
-def census(max_examples: int, seed: int, target: str, jobs: int, out: Path, json_file: str | None) -> None:
+def census(
+    max_examples: int, seed: int, target: str, jobs: int, probes: ProbeMode, out: Path, json_file: str | None
+) -> None:
     """Draw and run graphs, and print what was drawn, lowered and judged, and how sharply.
 
     Example: armdiff census --max-examples 300
@@ -267,19 +300,19 @@ def census(max_examples: int, seed: int, target: str, jobs: int, out: Path, json
 
     parse_target(target, "--target")
     _need_environment()
-    options = Options((target,), max_examples, None, seed, jobs, (1, 1), out, plant=True)
-    counted, reporter = Census(), Reporter(max_examples)
+    options = Options((target,), max_examples, None, seed, jobs, (1, 1), out, plant=True, probes=probes)
+    drawn, reporter = Census(), Reporter(max_examples)
 
     def both(progress: Progress, result: CaseResult) -> None:
-        counted.add(result)
+        drawn.add(result)
         reporter.case(progress, result)
 
     with reporter:
         tally = run_campaign(options, entries(_corpus()), both)
     if json_file != "-":
-        for line in counted.lines():
+        for line in drawn.lines():
             click.echo(line)
-    _finish(tally, json_file, f"{tally.graphs} graphs on {target} (seed {seed})", census=counted.data())
+    _finish(tally, json_file, f"{tally.graphs} graphs on {target} (seed {seed})", census=drawn.data())
 
 
 @main.command()

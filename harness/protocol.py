@@ -11,6 +11,7 @@ from typing import IO
 
 import msgspec
 
+from harness.probes import ProbeMode
 from harness.triage import Finding
 
 
@@ -24,6 +25,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
         not run again (wrong values always are).
     :param user_file: the checked file whose ``configure`` prepares the quantizer.
     :param plant: also measure whether two planted steps would be caught.
+    :param probes: which probes run (``harness.probes``).
     """
 
     case: str
@@ -32,6 +34,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     confirmed: tuple[str, ...] = ()
     user_file: str | None = None
     plant: bool = False
+    probes: ProbeMode = "default"
 
 
 class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):

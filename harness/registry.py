@@ -1,9 +1,10 @@
-"""Where the engine finds generators' operators and distributions, oracles and legs.
+"""Where the engine finds generators' operators and distributions, oracles, legs and probes.
 
 Each kind lives in a package of its own, and a module of that package adds entries through one
 module-level tuple: ``OPERATORS`` in ``generators.ops.*``, ``DISTRIBUTIONS`` in
-``generators.calibration``, ``ORACLE`` in ``oracles.*``, ``LEG`` in ``harness.legs.*``. Adding a
-file is enough; nothing else names it. Two entries of one name are an error at start-up.
+``generators.calibration``, ``ORACLE`` in ``oracles.*``, ``LEG`` in ``harness.legs.*``, ``PROBE`` in
+``harness.probes.*``. Adding a file is enough; nothing else names it. Two entries of one name are an
+error at start-up.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.distributions import CalibrationKind
     from harness.legs import Leg
     from harness.observation import Oracle
+    from harness.probes import Probe
 
 
 def _entries(package: str, attribute: str) -> Iterable[Any]:
@@ -62,3 +64,9 @@ def legs() -> Mapping[str, Leg]:
     """Every leg of ``harness.legs``, by name, in the order in which they run."""
     table = _by_name("leg", _entries("harness.legs", "LEG"))
     return dict(sorted(table.items(), key=lambda item: item[1].order))
+
+
+@cache
+def probes() -> Mapping[str, Probe]:
+    """Every probe of ``harness.probes``, by name."""
+    return _by_name("probe", _entries("harness.probes", "PROBE"))

@@ -9,6 +9,7 @@ Imports torch; runs in worker processes only.
 
 from __future__ import annotations
 
+import copy
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,13 +19,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from harness.blame.values import blamed_values
 from harness.building import module_of
 from harness.case import Case
+from harness.compat.support import rejection_reasons
 from harness.distributions import Array
 from harness.judging import EAGER, QUANTIZED
 from harness.legs import Leg, Outputs, arrays_of
 from harness.lowering import Configure, Lowered, LoweringFailed, StageClock, compile_program, quantize, tensors_of
 from harness.observation import Domain, Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
+from harness.probes import ProbeMode, Scene, run_probes, scheduled
+from harness.probes import delegation as fallback
 from harness.recipe import parse_recipe
 from harness.registry import legs, oracles
 from harness.rounding.walk import envelopes
@@ -47,21 +52,30 @@ def observe(
     only_legs: Sequence[str] | None = None,
     configure: Configure | None = None,
     model: torch.nn.Module | None = None,
+    probes: ProbeMode = "none",
+    keep: list[Lowered] | None = None,
 ) -> Observation:
     """Everything that one case leaves behind.
 
     :param only_legs: run just these legs (the reference leg is always run).
+    :param keep: receives the live lowering, with a copy of each graph after every pass.
+    :param probes: which probes run: those whose turn it is, all, or none.
     :raises InvalidCase: the module fails in plain eager.
     """
     model = _built(case, tensors, model)
     inputs = tuple(evaluation_inputs(case, tensors))
     results = {EAGER: LegResult(outputs=_eager(model, inputs, clock))}  # first: lowering may change the module
-    before = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    chosen = scheduled(case, probes)
+    fresh = copy.deepcopy(model) if chosen else model
+    before = _state_of(model)
     domains: Mapping[str, Domain] = {}
     try:
         quantized = quantize(case, clock, tensors, configure, model)
         domains = quantized.domains
-        lowered = compile_program(quantized, clock)
+        with rejection_reasons() as reasons:
+            lowered = compile_program(quantized, clock, keep_graphs=keep is not None)
+        if keep is not None:
+            keep.append(lowered)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
         results |= {name: LegResult(skipped=f"{clock.current} failed") for name in legs() if name not in results}
         record = LoweringRecord(
@@ -90,7 +104,40 @@ def observe(
                 envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
                 for item in inputs
             )
-    return Observation(case, inputs, record, results, rounding, saturation, quantization)
+    scene = Scene(case, tensors, configure, fresh, model, inputs, quantized, lowered, results)
+    measured = {
+        fallback.NAME: fallback.fallen_back(case.recipe, lowered, quantized.partitioner, reasons),
+        **run_probes(chosen, scene, clock),
+    }
+    return Observation(case, inputs, record, results, rounding, saturation, quantization, probes=measured)
+
+
+def examine(
+    case: Case,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    *,
+    only_legs: Sequence[str] | None = None,
+    configure: Configure | None = None,
+    model: torch.nn.Module | None = None,
+    probes: ProbeMode = "none",
+    blame: bool = True,
+) -> tuple[Observation, list[Mismatch]]:
+    """Observe, judge, and say after which pass wrong values first show.
+
+    :param blame: without it wrong values name no pass, and no graphs are copied.
+    """
+    kept: list[Lowered] = []
+    keep = kept if blame else None
+    observation = observe(
+        case, clock, tensors, only_legs=only_legs, configure=configure, model=model, probes=probes, keep=keep
+    )
+    with clock.stage("oracles"):
+        mismatches = judge(observation)
+    if kept:
+        with clock.stage("blame"):
+            mismatches = [blamed_values(mismatch, observation, kept[0]) for mismatch in mismatches]
+    return observation, mismatches
 
 
 def judge(observation: Observation) -> list[Mismatch]:
@@ -124,10 +171,26 @@ def _eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput], clock: Sta
     return tuple(runs)
 
 
-def _changed(model: torch.nn.Module, before: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
-    """Names of parameters and buffers whose bits are no longer what they were."""
-    now = model.state_dict()
-    return tuple(name for name, value in before.items() if name not in now or not torch.equal(now[name], value))
+def _state_of(model: torch.nn.Module) -> dict[str, tuple[Any, ...]]:
+    """Bits of every parameter and buffer, and every training flag (``conv.training``), by name."""
+    tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    state: dict[str, tuple[Any, ...]] = {name: (value.dtype, value.shape, _bits(value)) for name, value in tensors}
+    flags = {f"{name}.training".lstrip("."): (part.training,) for name, part in model.named_modules()}
+    return {**state, **flags}
+
+
+def _bits(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().reshape(-1).clone().view(torch.uint8)
+
+
+def _changed(model: torch.nn.Module, before: Mapping[str, tuple[Any, ...]]) -> tuple[str, ...]:
+    """Names of parameters, buffers and training flags that are no longer what they were."""
+    now = _state_of(model)
+    return tuple(name for name, value in before.items() if name not in now or not _same(now[name], value))
+
+
+def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return one[:2] == other[:2] and all(map(torch.equal, one[2:], other[2:]))
 
 
 def _sets_qmin(case: Case) -> bool:

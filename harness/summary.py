@@ -2,7 +2,8 @@
 
 JSON is what DESIGN.md fixes ("JSON result"), plus fields of our own. Text lists new findings
 first, one block a bucket, with operator chain, target, size and case path; then known ones; then
-the legs, with the reason of every one that did not run.
+information, which does not count unless the run is strict; then the legs, with the reason of every
+one that did not run.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ from harness.triage import Finding, any_family, measured_size
 
 SHOWN_PER_BUCKET = 2
 LONGEST_CHAIN = 12
+INFORMATION = "pieces of information, not counted (--strict counts them)"
 
 
 @dataclass
 class Tally:
-    """Adds up case results."""
+    """Adds up case results.
+
+    :param strict: information counts as a finding.
+    """
 
     corpus: Sequence[Entry] = ()
     graphs: int = 0
@@ -42,6 +47,7 @@ class Tally:
     bounds: list[float] = field(default_factory=list)
     unsound: int = 0
     unjudged: Counter[str] = field(default_factory=Counter)
+    strict: bool = False
 
     def add(self, result: CaseResult) -> None:
         """Count one result."""
@@ -68,7 +74,16 @@ class Tally:
 
     @property
     def new(self) -> list[Finding]:
-        return [finding for finding in self.findings if not finding.known]
+        return [finding for finding in self.counted if not finding.known]
+
+    @property
+    def counted(self) -> list[Finding]:
+        """Findings that are no mere information, known ones included; all of them if strict."""
+        return counted(self.findings, self.strict)
+
+    @property
+    def information(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.information and not self.strict]
 
     def leg_table(self) -> dict[str, dict[str, Any]]:
         """Leg -> how often it ran and was skipped, and why."""
@@ -78,6 +93,11 @@ class Tally:
             why = "; ".join(f"{count}x {reason}" for reason, count in reasons.most_common())
             table[name] = {"ran": self.ran[name], "skipped": sum(reasons.values()), "why": why}
         return table
+
+
+def counted(findings: Sequence[Finding], strict: bool) -> list[Finding]:
+    """Findings without mere information, unless that is asked for."""
+    return [finding for finding in findings if strict or not finding.information]
 
 
 def as_json(tally: Tally, **extra: Any) -> dict[str, Any]:
@@ -115,19 +135,19 @@ def _rank(finding: Finding) -> int:
     return _ORACLES.index(finding.oracle) if finding.oracle in _ORACLES else len(_ORACLES)
 
 
-_ORACLES = ("numeric", "outputs", "quality", "model-unchanged", "crash")
+_ORACLES = ("numeric", "outputs", "quality", "metamorphic", "deterministic", "model-unchanged", "crash")
 
 
 def listing(tally: Tally) -> list[str]:
     """Lines for people."""
     lines: list[str] = []
-    for title, findings in (("new", tally.new), ("known", [item for item in tally.findings if item.known])):
+    known = [item for item in tally.counted if item.known]
+    for title, findings in (("new", tally.new), ("known", known), (INFORMATION, tally.information)):
         if not findings:
             continue
         groups = by_cause(findings)
-        lines.append(
-            f"{len(findings)} {title} finding{'s' * (len(findings) != 1)}, {len(groups)} kind{'s' * (len(groups) != 1)}"
-        )
+        many = f"{title} finding{'s' * (len(findings) != 1)}" if title != INFORMATION else title
+        lines.append(f"{len(findings)} {many}, {len(groups)} kind{'s' * (len(groups) != 1)}")
         for bucket, group in groups.items():
             targets = ", ".join(sorted({finding.target for finding in group}))
             lines += ["", f"  [{len(group)}x on {targets}] {bucket}"]

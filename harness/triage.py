@@ -24,7 +24,7 @@ from harness.observation import Mismatch
 from harness.target import parse_target
 
 BUCKET_VERSION = "v1"
-VALUE_ORACLES = ("numeric", "outputs", "quality")
+VALUE_ORACLES = ("numeric", "outputs", "quality", "metamorphic")
 """Oracles that speak of values: their coarse buckets may hold several causes."""
 DOMAINS = "quantized values: "
 """Begins the line of a crash finding's detail that lists what PT2E had decided by then."""
@@ -34,6 +34,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One mismatch with its case: what a run reports, JSON as DESIGN.md fixes it.
 
     ``pass`` is a Python keyword, so the field is ``pass_name`` and renamed in JSON.
+
+    :param information: worth telling and no defect; counts only if asked for (``--strict``).
     """
 
     bucket: str
@@ -51,6 +53,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     case: str
     upstream: str | None = None
     detail: str = ""
+    information: bool = False
 
 
 class BucketFailure(AssertionError):
@@ -114,6 +117,7 @@ def finding_of(mismatch: Mismatch, case: Case, path: str, detail: str = "") -> F
         recipe=case.recipe,
         case=path,
         detail=detail,
+        information=mismatch.information,
         chain=operator_chain(case.graph, output if isinstance(output, int) else None),
     )
 

@@ -65,10 +65,11 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
     """Run one case, re-run it if something was found, and keep what shows twice."""
     import torch
 
+    from harness.blame.values import unblamed
     from harness.building import load_tensors
     from harness.case import read_case
     from harness.lowering import StageClock
-    from harness.running import InvalidCase, judge, observe
+    from harness.running import InvalidCase, examine
     from harness.triage import DOMAINS, VALUE_ORACLES, Finding, bucket_of, finding_of
 
     path = Path(task.case)
@@ -83,25 +84,36 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
             configure, original = names["configure"], names["model"]
     clock = StageClock(announce)
 
-    def once() -> tuple[Observation, list[Mismatch]]:
+    def once(blame: bool) -> tuple[Observation, list[Mismatch]]:
         torch.compiler.reset()  # upstream's tracing caches must not carry over from another case
-        observation = observe(
-            case, clock, tensors, only_legs=task.legs or None, configure=configure, model=copy.deepcopy(original)
+        return examine(
+            case,
+            clock,
+            tensors,
+            only_legs=task.legs or None,
+            configure=configure,
+            model=copy.deepcopy(original),
+            probes=task.probes,
+            blame=blame,
         )
-        with clock.stage("oracles"):
-            return observation, judge(observation)
 
     try:
-        observation, mismatches = once()
+        observation, mismatches = once(blame=False)
     except InvalidCase as error:
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
     seen = {bucket_of(mismatch, case.target): mismatch for mismatch in mismatches}
     settled = {
-        bucket for bucket, mismatch in seen.items() if bucket in task.confirmed and mismatch.oracle not in VALUE_ORACLES
+        bucket
+        for bucket, mismatch in seen.items()
+        if mismatch.information or (bucket in task.confirmed and mismatch.oracle not in VALUE_ORACLES)
     }
     again = set(seen)
     if task.confirm and settled != again:
-        again = settled | {bucket_of(mismatch, case.target) for mismatch in once()[1]}
+        second = {bucket_of(unblamed(item), case.target): item for item in once(blame=True)[1]}
+        repeated = (settled | set(second)) & set(seen)
+        seen |= {bucket: second[bucket] for bucket in repeated & set(second)}  # with the pass to blame
+        mismatches = list(seen.values())
+        again = {bucket_of(seen[bucket], case.target) for bucket in repeated}
     domains = "; ".join(
         f"{name} scale={domain.scale!r} zp={domain.zero_point}" for name, domain in observation.lowering.domains.items()
     )

@@ -1,26 +1,345 @@
-"""``buffers``: what the program hands to a delegate is what the delegate's payload takes.
+"""``buffers``: who allocates, who writes: do program, TOSA graph and payload mean the same buffers?
 
-So far one question: does the payload still have every input that the program passes? The TOSA
-serializer (and Vela) drop inputs that nothing reads, while the program goes on passing them; a
-runtime that binds inputs by position then reads the wrong tensors. Number, order, dtype, shape
-and bytes of all buffers come with a later version.
+Each layer is held against the next: the values of a delegate call in the ``.pte`` (from the
+flatbuffer) against what the lowering decided (stage ``emit``), those against the TOSA graph's
+inputs and outputs (stage ``lower``), and the TOSA graph against the payload's own tables (stage
+``vela``). A call's arguments lie in one list in the file; where the inputs end comes from the
+lowering record. Then the memory plan of the program (``harness.artifacts.planning``).
+
+What is not claimed: axes in Vela's tables, which may be the shape after a reshape (elements and
+bytes must agree); lifetimes inside the scratch memory, where Vela may put an output over an input
+that it no longer reads (the runtime copies inputs in before the run and outputs out after it).
+
+Facts: EthosUBackend.cpp and EthosUBackend_Cortex_M.cpp (binding by position, region 1 assumed,
+``copy_with_layout_adjustment`` for packed and padded outputs), executorch cff6f4d, August 2026;
+alignment of 16: VelaBinStream.cpp, and the least that Vela's ``--cpu-tensor-alignment`` allows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.artifacts.borders import (
+    Disagreement,
+    against_tosa,
+    against_type,
+    duplicated,
+    retyped_by,
+    shared_root,
+    tosa_against_vela,
+)
+from harness.artifacts.planning import plan_faults
+from harness.artifacts.program import Call, Plan, ProgramDelegate, ProgramTensor, decode_program
+from harness.artifacts.tosa import TosaBlock, decode_tosa
+from harness.artifacts.vela import ALIGNMENT, SCRATCH, VelaIO, VelaPayload, decode_vela
+from harness.errors import BadInput
 from harness.observation import DelegateRecord, Mismatch, Observation, Oracle
+
+VELA_BACKEND = "EthosUBackend"
+MOST_NAMED = 3
 
 
 def judge(observation: Observation) -> list[Mismatch]:
-    """One mismatch a delegate whose inputs are not those it is called with."""
-    return [
-        _mismatch(delegate)
-        for delegate in observation.lowering.delegates
-        if len(delegate.inputs) != len(delegate.tosa_inputs)
+    """Dropped inputs of every delegate; then all that the program's bytes tell."""
+    record = observation.lowering
+    found = [_dropped(item) for item in record.delegates if len(item.inputs) != len(item.tosa_inputs)]
+    if not record.program:
+        return found
+    try:
+        program = decode_program(record.program)
+    except BadInput as error:
+        return [*found, _damaged(error, "emit", None)]
+    matched = list(_matched(program.main, record.delegates))
+    for call, held, delegate in matched:
+        if delegate is not None:
+            found += _of_delegate(_Delegate(program.main, call, held, delegate), program.named)
+    found += _missing(program.main, record.delegates, [item for _, _, item in matched])
+    counts = [len(item.inputs) for _, _, item in matched if item is not None]
+    for fault in plan_faults(program.main, counts):
+        found.append(Mismatch("buffers", fault.kind, fault.text, stage="emit", measured={"values": fault.count}))
+    return found
+
+
+@dataclass(frozen=True)
+class _Delegate:
+    """One delegate call of the program with the record that belongs to it."""
+
+    plan: Plan
+    call: Call
+    held: ProgramDelegate
+    record: DelegateRecord
+
+    @property
+    def named(self) -> str:
+        return f"{self.record.name} ({self.record.backend})"
+
+    def values(self, side: str) -> tuple[int, ...]:
+        count = len(self.record.inputs)
+        return self.call.values[:count] if side == "input" else self.call.values[count:]
+
+    def tensors(self, side: str) -> list[ProgramTensor | None]:
+        return [self.plan.values[index].tensor for index in self.values(side)]
+
+
+def _matched(
+    plan: Plan, records: Sequence[DelegateRecord]
+) -> Iterator[tuple[Call, ProgramDelegate, DelegateRecord | None]]:
+    """Each delegate call with its record: the first unused one with its payload, else the first left over."""
+    calls = [call for call in plan.calls if call.kind == "delegate"]
+    left = list(records)
+    chosen: list[DelegateRecord | None] = []
+    for call in calls:
+        payload = plan.delegates[call.delegate].payload
+        record = next((item for item in left if item.payload == payload), None)
+        chosen.append(record)
+        if record is not None:
+            left = [item for item in left if item is not record]
+    for call, record in zip(calls, chosen, strict=True):
+        if record is None and left:
+            record = left.pop(0)
+        yield call, plan.delegates[call.delegate], record
+
+
+def _missing(
+    plan: Plan, records: Sequence[DelegateRecord], matched: Sequence[DelegateRecord | None]
+) -> Iterator[Mismatch]:
+    """Delegates that the lowering made, whose results are read, and that the program does not call; or more calls."""
+    found = {id(item) for item in matched}
+    lost = [item.name for item in records if id(item) not in found and any(item.results)]
+    surplus = matched.count(None)
+    if lost or surplus:
+        yield Mismatch(
+            "buffers",
+            "delegate count",
+            f"the program calls {len(matched)} delegates where the lowering made {len(records)}: "
+            f"{', '.join(lost[:MOST_NAMED]) or 'none'} not called, {surplus} calls of another origin",
+            stage="emit",
+            measured={"called": len(matched), "made": len(records)},
+        )
+
+
+def _of_delegate(delegate: _Delegate, named: Mapping[str, bytes]) -> Iterator[Mismatch]:
+    record = delegate.record
+    if delegate.held.payload != record.payload or delegate.held.backend != record.backend:
+        yield Mismatch(
+            "buffers",
+            "payload differs",
+            f"{delegate.named}: the program holds {len(delegate.held.payload)} bytes for {delegate.held.backend}, "
+            f"not the {len(record.payload)} bytes that the lowering made for {record.backend}",
+            stage="emit",
+        )
+    if delegate.held.backend == VELA_BACKEND and delegate.held.start % ALIGNMENT:
+        yield Mismatch(
+            "buffers",
+            "misaligned",
+            f"{delegate.named}: its payload begins at byte {delegate.held.start} of the program, "
+            f"which is no multiple of {ALIGNMENT}; the runtime refuses it",
+            stage="emit",
+        )
+    yield from _emitted(delegate)
+    block = None
+    try:
+        if record.tosa is not None:
+            block = decode_tosa(record.tosa).main
+            yield from _lowered(delegate, block)
+    except BadInput as error:
+        yield _damaged(error, "lower", delegate.named)
+    if record.backend != VELA_BACKEND:
+        return
+    try:
+        yield from _compiled(delegate, block, decode_vela(delegate.held.payload, named))
+    except BadInput as error:
+        yield _damaged(error, "vela", delegate.named)
+
+
+def _emitted(delegate: _Delegate) -> Iterator[Mismatch]:
+    """The program's values against what the lowering decided."""
+    record, called = delegate.record, len(delegate.call.values)
+    if called != len(record.inputs) + len(record.results):
+        yield Mismatch(
+            "buffers",
+            "value count",
+            f"{delegate.named}: the program calls it with {called} values, where the lowering made "
+            f"{len(record.inputs)} inputs and {len(record.results)} outputs",
+            stage="emit",
+            measured={"called_with": called, "inputs": len(record.inputs), "outputs": len(record.results)},
+        )
+        return
+    for side, types in (("input", record.arguments), ("output", record.results)):
+        tensors = delegate.tensors(side)
+        if len(types) != len(tensors):
+            continue
+        seen = [against_type(tensor, type_) for tensor, type_ in zip(tensors, types, strict=True)]
+        yield from _grouped(delegate, side, seen, _names(delegate, side, None), "emit", None)
+
+
+def _lowered(delegate: _Delegate, block: TosaBlock) -> Iterator[Mismatch]:
+    """The program's values against the TOSA graph's inputs and outputs."""
+    record = delegate.record
+    if len(delegate.call.values) != len(record.inputs) + len(record.results):
+        return
+    if len(block.outputs) != len(record.results):
+        yield _count(delegate, "output", "the program takes", len(record.results), "its TOSA graph has", block.outputs)
+    else:
+        tensors = [block.tensors[name] for name in block.outputs]
+        packs = record.backend == VELA_BACKEND
+        seen = [against_tosa(*pair, packs, "output") for pair in zip(delegate.tensors("output"), tensors, strict=True)]
+        yield from _grouped(delegate, "output", seen, block.outputs, "lower", _retyped(delegate, seen))
+        twice = duplicated(record.trace, block.outputs)
+        if twice:
+            yield Mismatch(
+                "buffers",
+                "output duplicated",
+                f"{delegate.named}: its TOSA graph has outputs {list(block.outputs)[:8]}, {twice} more than once, "
+                f"where the last pass left {len(block.outputs)} different values",
+                stage="lower",
+                pass_name="serializer",
+            )
+    order = {name: index for index, name in enumerate(record.inputs)}
+    places = [order.get(name, -1) for name in block.inputs]
+    if -1 in places or len(set(places)) != len(places):
+        if len(block.inputs) != len(record.inputs):
+            return  # which one is gone cannot be told: `dropped` has said so
+        places = list(range(len(block.inputs)))
+    if places != sorted(places):
+        yield Mismatch(
+            "buffers",
+            "input order",
+            f"{delegate.named}: the program passes {list(record.inputs)}, its TOSA graph takes {list(block.inputs)}",
+            stage="lower",
+        )
+    given = delegate.tensors("input")
+    seen = [
+        against_tosa(given[place], block.tensors[name], False, "input")
+        for place, name in zip(places, block.inputs, strict=True)
     ]
+    yield from _grouped(delegate, "input", seen, block.inputs, "lower", None)
 
 
-def _mismatch(delegate: DelegateRecord) -> Mismatch:
+def _retyped(delegate: _Delegate, seen: Sequence[Disagreement | None]) -> str | None:
+    """Who is to blame if all wrong outputs got their dtype from one place; None if not."""
+    tensors = delegate.tensors("output")
+    wrong = [(index, tensor) for index, tensor in enumerate(tensors) if seen[index] is not None and tensor is not None]
+    who = {retyped_by(delegate.record.trace, index, tensor.dtype) for index, tensor in wrong}
+    alike = all(item is None or item.kind != "shape differs" for item in seen)
+    return who.pop() if len(who) == 1 and alike else None
+
+
+def _compiled(delegate: _Delegate, block: TosaBlock | None, payload: VelaPayload) -> Iterator[Mismatch]:
+    """The TOSA graph against the payload's tables, and the tables against the scratch memory."""
+    for side, table in (("input", payload.inputs), ("output", payload.outputs)):
+        if block is not None:
+            wanted = block.inputs if side == "input" else block.outputs
+            if len(table) != len(wanted):
+                yield _count(delegate, side, "its payload has", len(table), "the TOSA graph that Vela compiled", wanted)
+            else:
+                pairs = zip([block.tensors[name] for name in wanted], table, strict=True)
+                seen = [tosa_against_vela(tensor, io, side) for tensor, io in pairs]
+                yield from _grouped(delegate, side, seen, wanted, "vela", "Vela")
+        names = _names(delegate, side, block)
+        yield from _placed(delegate, side, table, payload.scratch_size, names)
+        yield from _apart(delegate, side, table, names, block)
+
+
+def _placed(
+    delegate: _Delegate, side: str, table: Sequence[VelaIO], scratch: int, names: Sequence[str]
+) -> Iterator[Mismatch]:
+    def check(io: VelaIO) -> Disagreement | None:
+        if io.region != SCRATCH:
+            text = f"lies in region {io.region}, where the runtime binds inputs and outputs in region {SCRATCH}"
+            return Disagreement("outside scratch", text)
+        if io.end > scratch:
+            text = f"lies at bytes {io.offset} to {io.end} of a scratch memory of {scratch} bytes"
+            return Disagreement("outside scratch", text)
+        if io.offset % ALIGNMENT:
+            return Disagreement("misaligned", f"begins at byte {io.offset}, which is no multiple of {ALIGNMENT}")
+        return None
+
+    yield from _grouped(delegate, side, [check(io) for io in table], names, "vela", "Vela")
+
+
+def _apart(
+    delegate: _Delegate, side: str, table: Sequence[VelaIO], names: Sequence[str], block: TosaBlock | None
+) -> Iterator[Mismatch]:
+    """Inputs are all written before the run; outputs are all read after it, and may share what they are views of."""
+    placed = sorted((index for index, io in enumerate(table) if io.bytes), key=lambda index: table[index].offset)
+    open_: list[int] = []
+    for index in placed:
+        io = table[index]
+        open_ = [other for other in open_ if table[other].end > io.offset]
+        for other in open_:
+            if io.region == table[other].region and not (side == "output" and _may_share(block, table, index, other)):
+                yield Mismatch(
+                    "buffers",
+                    "payload overlap",
+                    f"{delegate.named}: {side} {other} ({_at(names, other)}) at bytes {table[other].offset} to "
+                    f"{table[other].end} and {side} {index} ({_at(names, index)}) at bytes {io.offset} to {io.end} "
+                    f"of region {io.region} overlap",
+                    stage="vela",
+                    pass_name="Vela",
+                )
+                return
+        open_.append(index)
+
+
+def _may_share(block: TosaBlock | None, table: Sequence[VelaIO], one: int, other: int) -> bool:
+    return block is None or len(block.outputs) != len(table) or shared_root(block, one, other)
+
+
+def _grouped(
+    delegate: _Delegate,
+    side: str,
+    seen: Sequence[Disagreement | None],
+    names: Sequence[str],
+    stage: str,
+    pass_name: str | None,
+) -> Iterator[Mismatch]:
+    """One mismatch a kind, with how many of the inputs or outputs it is about."""
+    kinds = dict.fromkeys(item.kind for item in seen if item is not None)
+    for kind in kinds:
+        hits = [(index, item) for index, item in enumerate(seen) if item is not None and item.kind == kind]
+        places = "; ".join(f"{side} {index} ({_at(names, index)}): {item.text}" for index, item in hits[:MOST_NAMED])
+        more = "" if len(hits) <= MOST_NAMED else f"; and {len(hits) - MOST_NAMED} more"
+        summary = f"{hits[0][1].summary}: " if hits[0][1].summary else ""
+        yield Mismatch(
+            "buffers",
+            kind,
+            f"{delegate.named}: {len(hits)} of {len(seen)} {side}s: {summary}{places}{more}",
+            stage=stage,
+            pass_name=pass_name,
+            measured={f"{side}s": len(hits), "of": len(seen)},
+            information=hits[0][1].information,
+        )
+
+
+def _names(delegate: _Delegate, side: str, block: TosaBlock | None) -> Sequence[str]:
+    if block is not None:
+        return block.inputs if side == "input" else block.outputs
+    return delegate.record.inputs if side == "input" else ()
+
+
+def _at(names: Sequence[str], index: int) -> str:
+    return names[index] if index < len(names) else "unnamed"
+
+
+def _count(delegate: _Delegate, side: str, who: str, count: int, whom: str, names: Sequence[str]) -> Mismatch:
+    return Mismatch(
+        "buffers",
+        f"{side} count",
+        f"{delegate.named}: {who} {count} {side}s, {whom} {len(names)} ({', '.join(names[:8])})",
+        stage="vela" if "payload" in who else "lower",
+        pass_name="Vela" if "payload" in who else None,
+        measured={"seen": count, "expected": len(names)},
+    )
+
+
+def _damaged(error: BadInput, stage: str, named: str | None) -> Mismatch:
+    text = f"{named}: {error}" if named else str(error)
+    return Mismatch("buffers", "damaged artifact", text, stage=stage, signature=error.where)
+
+
+def _dropped(delegate: DelegateRecord) -> Mismatch:
     kept = set(delegate.tosa_inputs)
     lost = [(index, name) for index, name in enumerate(delegate.inputs) if name not in kept]
     where = ", ".join(f"{index} ({name})" for index, name in lost) or "unknown"

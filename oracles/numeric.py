@@ -168,6 +168,7 @@ def _mismatch(
             "elements": elements,
             "of": int(wanted.size),
             "output": worst.output,
+            "input": run,
             "bound": round(worst.bound, 4),
             "origin": worst.item.origin,
             "in_range": bool(in_range),

@@ -16,7 +16,7 @@ Imports executorch: only worker processes import this module.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +26,7 @@ from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
 from executorch.backends.arm.tosa.backend import TOSABackend
 
 from harness.snapshots import NodeState, PassTrace, Snapshot
-from harness.states import ORIGIN, StateReader
+from harness.states import ORIGIN, StateReader, operator_name
 
 
 @dataclass
@@ -178,6 +178,8 @@ class _Recorder:
         nodes: dict[str, NodeState] = {}
         fresh = False
         for node in graph_module.graph.nodes:
+            if ORIGIN not in node.meta:
+                node.meta[ORIGIN] = self._adopted(node)
             key = self._key(node)
             known = self._seen.get(node.name)
             if known is None or known[0] != key:
@@ -192,6 +194,24 @@ class _Recorder:
                 self.graphs.append(self._copy(index, name, graph_module))
         self.seconds += time.perf_counter() - started
         return Snapshot(index, name, self._nodes)
+
+    def _adopted(self, node: Any) -> str | None:
+        """Origin of a node that a pass made without metadata.
+
+        Constants are named after the node that they were made from (``aten_cat_default_pre_computed``),
+        a TABLE by its constant (``b_<node>_table_constant``). The name is that of a node of the
+        snapshot before: passes number nodes afresh, so it must be looked up at once.
+        """
+        named = node
+        if node.op == "call_function":
+            if ".TABLE." not in operator_name(node.target):
+                return None
+            named = node.args[1]
+        if named.op != "placeholder":
+            return None
+        inner = named.name.removeprefix("b_") if named.name.endswith("_table_constant") else named.name
+        found = [name for name in self._nodes if inner == name or inner.startswith(f"{name}_")]
+        return self._nodes[max(found, key=len)].origin if found else None
 
     def _key(self, node: Any) -> tuple[Any, ...]:
         """Everything that a state is made of, compared by identity where it is compared at all."""

@@ -48,13 +48,13 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
     from harness.edge import run_edge_program
 
     def delegate(name: str, module: Any, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        return _run_delegate(lowered.tosa[name], module, tensors)
+        return run_delegate(lowered.tosa[name], module, tensors)
 
     with torch.no_grad():
         return tuple(arrays_of(run_edge_program(lowered.edge_program, item.arrays, delegate)) for item in inputs)
 
 
-def _run_delegate(tosa: bytes, module: Any, tensors: list[Any]) -> list[Any]:
+def run_delegate(tosa: bytes, module: Any, tensors: list[Any]) -> list[Any]:
     from harness.edge import from_memory_order, placeholder_values, result_values, to_memory_order
 
     formal = placeholder_values(module.original_module)

@@ -1,0 +1,85 @@
+"""Which start node each TOSA operator stands for.
+
+A TOSA operator writes a tensor that is named after the node of the last snapshot which it was
+made from, and that node carries its origin. The RESCALE behind a 16-bit TABLE has none and takes
+the TABLE's.
+
+A *group* is all operators of one origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.artifacts.tosa import TosaBlock, TosaOperator
+from harness.snapshots import PassTrace
+
+MOVING = frozenset({"RESHAPE", "TRANSPOSE", "SLICE", "TILE", "REVERSE", "GATHER", "IDENTITY", "CONCAT", "PAD"})
+"""TOSA operators that only move elements."""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Origin of each operator of a block, by operator index; None where nothing tells."""
+
+    of: Mapping[int, str | None]
+    block: TosaBlock
+
+    def group(self, origin: str) -> tuple[TosaOperator, ...]:
+        """Operators of one origin, CONST aside."""
+        return tuple(item for item in self.block.operators if self.of[item.index] == origin and _computes(item))
+
+    def results(self, origin: str) -> tuple[str, ...]:
+        """What ``leaving`` gives, without data movement ahead of the group's own arithmetic.
+
+        Passes share the transposes and reshapes that several operators of one input begin with.
+        """
+        group = self.group(origin)
+        after = {item.index for item in group if item.op not in MOVING}
+        if after:
+            written: set[str] = set()
+            for item in group:
+                if item.index in after or any(name in written for name in item.inputs):
+                    written |= set(item.outputs)
+            return tuple(name for name in self.leaving(origin) if name in written)
+        return self.leaving(origin)
+
+    def leaving(self, origin: str) -> tuple[str, ...]:
+        """Tensors that a group writes and somebody else reads, graph outputs included."""
+        return tuple(
+            name
+            for item in self.group(origin)
+            for name in item.outputs
+            if name in self.block.outputs or any(self.of[reader.index] != origin for reader in self.block.readers(name))
+        )
+
+
+def origins_of(trace: PassTrace, block: TosaBlock) -> Origins:
+    """Origins of a delegate's operators."""
+    found: dict[int, str | None] = {}
+    producers = block.producers
+    for item in block.operators:
+        found[item.index] = _origin(item, trace)
+        before = producers.get(item.inputs[0]) if item.inputs else None
+        if found[item.index] is None and before is not None and before.op == "TABLE":
+            found[item.index] = found[before.index]  # the RESCALE that takes a 16-bit TABLE's fraction away
+    return Origins(found, block)
+
+
+def constant_origin(name: str, trace: PassTrace) -> str | None:
+    """The start node that a constant or an input was made from."""
+    node = trace.last.nodes.get(name)
+    return node.origin if node is not None and node.origin in trace.start.nodes else None
+
+
+def _origin(operator: TosaOperator, trace: PassTrace) -> str | None:
+    for name in operator.outputs:
+        origin = constant_origin(name, trace)
+        if origin is not None:
+            return origin
+    return None
+
+
+def _computes(operator: TosaOperator) -> bool:
+    return operator.op not in ("CONST", "CONST_SHAPE")

@@ -1,0 +1,103 @@
+"""``constants``: every constant of the flatbuffer is the value that the quantized graph implies.
+
+Matching is by provenance: a weight or bias by the convolution that reads it and the start node
+which that descends from; any other constant by its name, which begins with the start node that
+was folded (``aten_cat_default_pre_computed``). Exact codes are expected, in the exact layout for
+weights and biases; a folded value may have been reshaped, permuted or repeated. RESCALE
+parameters, zero points and TABLEs are the ``qparams`` oracle's.
+
+What could not be matched is reported as such, for information, with the count of what was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from harness.errors import BadInput
+from harness.inspection.analysis import Analysis, analyse
+from harness.inspection.blame import SERIALIZER, constant_blame, literals_blame
+from harness.inspection.constants import Judged, judged_constants, lost_constants
+from harness.observation import Mismatch, Observation, Oracle
+
+NAME = "constants"
+SHOWN = 4
+
+
+def judge(observation: Observation) -> list[Mismatch]:
+    """Wrong constants, one mismatch a delegate and kind; then what had no match."""
+    found: list[Mismatch] = []
+    record = observation.lowering
+    for delegate in record.delegates:
+        if delegate.trace is not None:
+            found += [
+                _lost(delegate.name, name, text) for name, text in lost_constants(delegate.trace, record.reference)
+            ]
+        try:
+            analysis = analyse(delegate)
+        except BadInput:
+            continue  # ``buffers`` reports damaged artifacts
+        if analysis is not None:
+            found += _judge(analysis)
+    return found
+
+
+def _judge(analysis: Analysis) -> Iterator[Mismatch]:
+    judged = list(judged_constants(analysis))
+    wrong: dict[str, list[Judged]] = {}
+    for item in judged:
+        if item.verdict == "wrong":
+            wrong.setdefault(item.kind, []).append(item)
+    for items in wrong.values():
+        first = _mismatch(analysis, items[0])
+        yield replace(first, message=f"{first.message}; and {len(items) - 1} more like it") if items[1:] else first
+    unmatched = [item for item in judged if item.verdict == "unmatched"]
+    if unmatched:
+        names = ", ".join(f"{item.tensor} ({item.message})" for item in unmatched[:SHOWN])
+        more = f" and {len(unmatched) - SHOWN} more" if len(unmatched) > SHOWN else ""
+        yield Mismatch(
+            oracle=NAME,
+            kind="unmatched",
+            stage="lower",
+            message=f"{analysis.delegate.name}: {len(unmatched)} of {len(judged)} constants have no counterpart in the "
+            f"quantized graph: {names}{more}",
+            measured={"unmatched": len(unmatched), "constants": len(judged)},
+            information=True,
+        )
+
+
+def _mismatch(analysis: Analysis, item: Judged) -> Mismatch:
+    start = analysis.trace.start.nodes.get(item.origin or "")
+    return Mismatch(
+        oracle=NAME,
+        kind=item.kind,
+        stage="lower" if item.blame != "quantizer" else "convert",
+        pass_name=item.blame or _blame(item, analysis),
+        message=f"{analysis.delegate.name}: constant {item.tensor}"
+        + (f", for {start.name} ({start.target})" if start is not None else "")
+        + f": {item.message}",
+        measured=item.measured,
+        signature=start.target if start is not None else "",
+    )
+
+
+def _blame(item: Judged, analysis: Analysis) -> str:
+    """The pass that made the constant; for one that the serializer makes from a node's literals, that node's."""
+    if item.tensor in analysis.trace.last.nodes:
+        return constant_blame(item.tensor, analysis.trace)
+    reader = next(iter(analysis.block.readers(item.tensor)), None)
+    node = analysis.trace.last.nodes.get(reader.outputs[0]) if reader is not None else None
+    return literals_blame(node, analysis.trace) if node is not None else SERIALIZER
+
+
+def _lost(delegate: str, name: str, text: str) -> Mismatch:
+    return Mismatch(
+        oracle=NAME,
+        kind="quantized tensor altered",
+        stage="lower",
+        message=f"{delegate}: {name} {text}",
+        pass_name="to_edge",
+    )
+
+
+ORACLE = Oracle(NAME, judge)

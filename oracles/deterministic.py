@@ -1,0 +1,145 @@
+"""``deterministic``: the same case compiled twice gives the same program (the ``deterministic`` probe).
+
+Compared in the order in which things come about, and only the first level that differs is
+reported, because it explains the rest: the quantized graph (operators, quantization parameters,
+bits of constants), the number of delegates, each TOSA flatbuffer (byte for byte), each payload.
+Where the TOSA differs, the two runs' snapshots name the first pass after which they do.
+
+Payloads are byte-identical for TOSA, Ethos-U55 and Ethos-U65. For Ethos-U85, Vela 5.1.0 is known
+to emit other bytes for the same TOSA from run to run, depending on the address-space layout;
+which of its decisions depend on that is not known. Equal bytes pass; otherwise only what the
+runtime's contract fixes is compared: the names and order of the blocks, and of every input and
+output its shape, element size and region. Addresses, scratch size, commands and weights are left
+to a decoder of command streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.artifacts.tosa import TosaBlock, decode_tosa
+from harness.artifacts.vela import VelaIO, VelaPayload, decode_vela
+from harness.errors import BadInput
+from harness.observation import DelegateRecord, Mismatch, Observation, Oracle
+from harness.probes.graphs import differences
+from harness.probes.results import Repeated
+from harness.snapshots import PassTrace
+from harness.target import parse_target
+from oracles.crash import signature
+
+_FIELDS = ("commands", "weights", "scratch_size", "inputs", "outputs")
+
+
+def judge(observation: Observation) -> list[Mismatch]:
+    """At most one mismatch: the first level at which the two runs part."""
+    again = observation.probes.get("deterministic")
+    if not isinstance(again, Repeated) or observation.failure is not None:
+        return []
+    if again.failure is not None:
+        first_line = again.failure.message.strip().split("\n", 1)[0][:200]
+        text = f"the second compile of the same case raised {again.failure.type}: {first_line}"
+        return [_mismatch("second run fails", again.failure.stage, text, signature(again.failure))]
+    found = differences(observation.lowering.reference, again.reference)
+    if found:
+        text = f"two quantizations of the same case differ in {len(found)} nodes, first {found[0]}"
+        return [_mismatch("quantized graph differs", "convert", text, found[0].what)]
+    return _programs(observation.lowering.delegates, again.delegates, parse_target(observation.case.target).family)
+
+
+def _programs(first: tuple[DelegateRecord, ...], second: tuple[DelegateRecord, ...], family: str) -> list[Mismatch]:
+    if len(first) != len(second):
+        text = f"two lowerings of the same graph give {len(first)} and then {len(second)} delegates"
+        return [_mismatch("delegates differ", "lower", text)]
+    for one, other in zip(first, second, strict=True):
+        if one.tosa != other.tosa:
+            text = f"{one.name}: two lowerings of the same graph give different TOSA: {_tosa_difference(one, other)}"
+            return [_mismatch("TOSA differs", "lower", text, pass_name=_first_pass(one.trace, other.trace))]
+    for one, other in zip(first, second, strict=True):
+        what = payload_difference(one.payload, other.payload, repeats_bytes=family != "ethos-u85")
+        if what:
+            text = f"{one.name}: the same TOSA compiled twice gives different payloads: {what}"
+            return [_mismatch("payload differs", "vela", text, pass_name="Vela")]
+    return []
+
+
+def _mismatch(kind: str, stage: str, message: str, signature: str = "", pass_name: str | None = None) -> Mismatch:
+    return Mismatch("deterministic", kind, message, stage=stage, signature=signature, pass_name=pass_name)
+
+
+def _first_pass(one: PassTrace | None, other: PassTrace | None) -> str | None:
+    """The first pass after which two runs differ; the serializer if none does; None if it cannot be told."""
+    if one is None or other is None or one.passes != other.passes:
+        return None
+    if differences(one.start.nodes, other.start.nodes):
+        return None
+    for before, after in zip(one.snapshots, other.snapshots, strict=False):
+        if differences(before.nodes, after.nodes):
+            return before.name
+    return "serializer"
+
+
+def _tosa_difference(one: DelegateRecord, other: DelegateRecord) -> str:
+    if one.tosa is None or other.tosa is None:
+        return "only one of them has a flatbuffer"
+    try:
+        blocks = decode_tosa(one.tosa).main, decode_tosa(other.tosa).main
+    except BadInput as error:
+        return str(error)
+    return next(_block_differences(*blocks), "the same graph, laid out differently in the file")
+
+
+def _block_differences(one: TosaBlock, other: TosaBlock) -> Iterator[str]:
+    for first, second in zip(one.operators, other.operators, strict=False):
+        if first != second:
+            words = [f"{item.op} of {', '.join(item.inputs)}" for item in (first, second)]
+            yield f"operator {first.index} is {words[0]} and then {words[1]}"
+    if len(one.operators) != len(other.operators):
+        yield f"{len(one.operators)} and then {len(other.operators)} operators"
+    for name, tensor in one.tensors.items():
+        twin = other.tensors.get(name)
+        if twin is None:
+            yield f"tensor {name} is in the first only"
+        elif (tensor.shape, tensor.dtype) != (twin.shape, twin.dtype):
+            yield f"tensor {name} is {tensor.dtype} {list(tensor.shape)} and then {twin.dtype} {list(twin.shape)}"
+        elif tensor.data != twin.data:
+            yield f"constant {name} ({tensor.dtype} {list(tensor.shape)}) has other values"
+
+
+def payload_difference(one: bytes, other: bytes, *, repeats_bytes: bool) -> str:
+    """What makes two payloads of one TOSA graph different programs; empty if nothing is known to.
+
+    :param repeats_bytes: False where Vela is known not to repeat its bytes.
+    """
+    if one == other:
+        return ""
+    try:
+        first, second = decode_vela(one), decode_vela(other)
+    except BadInput as error:
+        return f"{len(one)} and then {len(other)} bytes; {error}"
+    for name in ("inputs", "outputs"):
+        contracts = [_contract(getattr(payload, name)) for payload in (first, second)]
+        if contracts[0] != contracts[1]:
+            return f"{name} (shape, element size, region) {contracts[0]} and then {contracts[1]}"
+    if not repeats_bytes:
+        return ""
+    return next(_field_differences(first, second), "the same blocks, laid out differently")
+
+
+def _contract(table: tuple[VelaIO, ...]) -> list[tuple[tuple[int, ...], int, int]]:
+    return [(io.shape, io.element_size, io.region) for io in table]
+
+
+def _field_differences(one: VelaPayload, other: VelaPayload) -> Iterator[str]:
+    for name in _FIELDS:
+        before, after = getattr(one, name), getattr(other, name)
+        if before == after:
+            continue
+        if isinstance(before, bytes):
+            pairs = zip(before, after, strict=False)
+            at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(before), len(after)))
+            yield f"{name} from byte {at} on ({len(before)} and then {len(after)} bytes)"
+        else:
+            yield f"{name} {before} and then {after}"
+
+
+ORACLE = Oracle("deterministic", judge)

@@ -1,0 +1,105 @@
+"""``qparams``: what PT2E decided arrives in the binary.
+
+Three looks at one delegate:
+
+* the *start graph*: scales finite and positive, zero points in range, int16 symmetric, operators
+  that only move elements with one domain on both sides. What is wrong here is the quantizer's.
+* the *metadata* after each pass: ``input_qparams`` and ``output_qparams`` say what the Q/DQ nodes
+  said. What is wrong here is the pass's after which it shows first. If a pass raised, what its
+  kernel lacked is reported as well.
+* the *flatbuffer*: scale and zero point of every tensor by dimensional analysis
+  (``harness.inspection.units``), TABLE constants against the function in float64, round modes,
+  and the range of codes that a clamp, or a quantize node's qmin and qmax, leaves.
+
+One mismatch a delegate and kind: the first in graph order, with the count of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from harness.errors import BadInput
+from harness.inspection.analysis import Analysis, analyse
+from harness.inspection.blame import parameters_blame
+from harness.inspection.lookup import table_problems
+from harness.inspection.metadata import Fault, metadata_faults, start_faults, unfinished_faults
+from harness.inspection.ranges import NOT_ENFORCED, range_problems
+from harness.inspection.units import Problem
+from harness.observation import Mismatch, Observation, Oracle
+
+NAME = "qparams"
+
+
+def judge(observation: Observation) -> list[Mismatch]:
+    """Mismatches of every delegate, and of the one whose lowering raised."""
+    record = observation.lowering
+    found: list[Mismatch] = []
+    if record.unfinished is not None:
+        trace = record.unfinished
+        faults = (*start_faults(trace), *metadata_faults(trace), *unfinished_faults(trace))
+        found += _merged(_of_fault(fault, "the delegate that was being lowered") for fault in faults)
+    for delegate in record.delegates:
+        if delegate.trace is not None:
+            faults = (*start_faults(delegate.trace), *metadata_faults(delegate.trace))
+            found += _merged(_of_fault(fault, delegate.name) for fault in faults)
+        try:
+            analysis = analyse(delegate)
+        except BadInput:
+            continue  # ``buffers`` reports damaged artifacts
+        if analysis is not None:
+            found += _merged(_of_problem(problem, analysis) for problem in _problems(analysis))
+    return found
+
+
+def _problems(analysis: Analysis) -> Iterator[Problem]:
+    yield from analysis.problems
+    yield from table_problems(analysis)
+    yield from range_problems(analysis)
+
+
+def _of_fault(fault: Fault, where: str) -> Mismatch:
+    return Mismatch(
+        oracle=NAME,
+        kind=fault.kind,
+        stage="lower" if fault.pass_name else "convert",
+        pass_name=fault.pass_name or "quantizer",
+        message=f"{where}: {fault.message}",
+        measured={"node": fault.node},
+        signature=fault.operator,
+    )
+
+
+def _of_problem(problem: Problem, analysis: Analysis) -> Mismatch:
+    """No pass carries a quantize node's qmin into TOSA, so none is blamed for that, and no operator named."""
+    unbounded = problem.kind == NOT_ENFORCED
+    origin = analysis.origins.of[problem.operator.index]
+    start = analysis.trace.start.nodes.get(origin or "")
+    stands_for = f", for {origin} ({start.target})" if start is not None else ""
+    return Mismatch(
+        oracle=NAME,
+        kind=problem.kind,
+        stage="lower",
+        pass_name=None if unbounded else parameters_blame(problem, analysis),
+        message=f"{analysis.delegate.name}: {problem.message} (operator {problem.operator.index} "
+        f"{problem.operator.op}{stands_for})",
+        measured=problem.measured,
+        signature="" if unbounded else start.target if start is not None else problem.operator.op,
+    )
+
+
+def _merged(found: Iterable[Mismatch]) -> list[Mismatch]:
+    """The first of each kind, saying how many more there are."""
+    first: dict[tuple[str, str | None], Mismatch] = {}
+    counts: dict[tuple[str, str | None], int] = {}
+    for mismatch in found:
+        key = mismatch.kind, mismatch.pass_name
+        first.setdefault(key, mismatch)
+        counts[key] = counts.get(key, 0) + 1
+    return [
+        replace(item, message=f"{item.message}; and {counts[key] - 1} more like it") if counts[key] > 1 else item
+        for key, item in first.items()
+    ]
+
+
+ORACLE = Oracle(NAME, judge)

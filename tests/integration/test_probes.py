@@ -1,0 +1,88 @@
+"""Probes on real lowerings: clean cases pass, planted faults are seen, the schedule is kept."""
+
+import pytest
+
+from harness.lowering import StageClock
+from harness.probes.results import Repeated, TwinRun
+from harness.running import judge, observe
+from tests.faults.plant_probes import PROBE_FAULTS
+from tests.integration.conftest import node, sigmoid_case, uniform
+from tests.integration.probe_cases import conv_case, join_case, rows_case
+
+
+def seen(case):
+    return observe(case, StageClock(), probes="all")
+
+
+@pytest.mark.parametrize(
+    ("case", "relation"),
+    [
+        (join_case(), "order of cat"),
+        (conv_case(), "channel rotation"),
+        (conv_case(recipe="a8w8,per-tensor"), "channel rotation"),
+        (conv_case(recipe="a16w8"), "channel rotation"),
+        (rows_case("ethos-u85-256"), "batch split"),
+    ],
+)
+def test_probes_of_a_clean_case_give_nothing(case, relation):
+    found = seen(case)
+    twin = found.probes["metamorphic"]
+    assert isinstance(twin, TwinRun), twin
+    assert twin.relation == relation
+    assert len(twin.inputs) == len(twin.outputs) > 0
+    assert isinstance(found.probes["deterministic"], Repeated)
+    assert isinstance(found.probes["requantize"], Repeated)
+    assert judge(found) == []
+
+
+def test_without_probes_only_the_free_look_up_is_there(observed):
+    assert set(observed(sigmoid_case()).probes) == {"delegation"}
+
+
+def test_what_the_recipe_leaves_float_is_no_information(observed):
+    from harness.case import Case, Graph, Input
+
+    case = Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(1, 4)),),
+            nodes=(node("n0", "sigmoid", "x"), node("n1", "tanh", "n0"), node("n2", "sigmoid", "n1")),
+            outputs=("n2",),
+        ),
+        calibration={"x": uniform()},
+        recipe="a8w8,float=n1",
+    )
+    found = observed(case)
+    [fallen] = found.probes["delegation"]
+    assert (fallen.operator, fallen.listed, fallen.float_by_recipe) == ("aten.tanh.default", "yes", True)
+    assert fallen.reason
+    assert not [item for item in judge(found) if item.oracle == "delegation"]
+
+
+@pytest.mark.parametrize("fault", PROBE_FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_is_seen(fault):
+    with fault.planted():
+        found = [item for item in judge(seen(fault.case)) if item.oracle == fault.oracle]
+    assert [item.kind for item in found] == [fault.kind], [item.message for item in found]
+    if fault.oracle == "deterministic":
+        assert found[0].pass_name == fault.blame
+    assert found[0].information == (fault.oracle == "delegation")
+
+
+def test_a_release_without_tables_or_reasons_answers_unknown(monkeypatch):
+    from types import SimpleNamespace
+
+    from executorch.backends.arm.tosa import TosaSpecification
+
+    from harness.compat import support
+
+    u55, plain = (
+        SimpleNamespace(tosa_spec=TosaSpecification.create_from_string(name))
+        for name in ("TOSA-1.0+INT+u55", "TOSA-1.0+INT")
+    )
+    assert support.listed("aten.gt.Tensor", plain) == "yes"
+    assert support.listed("aten.gt.Tensor", u55) == "no"
+    assert support.listed("aten.sort.default", plain) == "no"
+    assert support.listed("aten.relu.default", object()) == "unknown"
+    monkeypatch.setattr(support, "_tables", {})
+    monkeypatch.setattr(support, "_SUPPORT", "executorch.no_such_package")
+    assert support.listed("aten.relu.default", plain) == "unknown"

@@ -1,0 +1,151 @@
+"""Decisions, metadata, folded constants, layouts and tables on hand-made graphs."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from harness.inspection.decisions import clamp_bounds, decided, operands
+from harness.inspection.folding import folded, quantized
+from harness.inspection.layout import same_elements, share, weights
+from harness.inspection.lookup import _allowed, _evaluated
+from harness.inspection.metadata import metadata_faults, start_faults, unfinished_faults
+from harness.snapshots import Qparams
+from tests.unit.artifacts import call, dequantize, output, placeholder, quantize, snapshot, trace
+
+ADD = "aten.add.Tensor"
+CONV = "aten.convolution.default"
+CAT = "aten.cat.default"
+
+
+def chain(*middle):
+    """x, dequantized; ``middle``; what is returned is the last node."""
+    return (placeholder("x"), dequantize("dx", "%x", 0.5, 3), *middle, output(middle[-1].name))
+
+
+def test_a_value_is_decided_by_its_quantize_node_and_through_an_activation():
+    graph = snapshot(
+        *chain(call("c", CONV, "%dx"), call("r", "aten.relu.default", "%c"), quantize("q", "%r", 0.25, -128))
+    )
+    assert [item.scale for item in decided("c", graph)] == [0.25]
+    assert [item.scale for item in decided("x", graph)] == [0.5]
+    assert decided("nothing", graph) == ()
+
+
+def test_operands_are_found_in_lists():
+    graph = snapshot(*chain(dequantize("dy", "%x", 0.1, 0), call("c", CAT, ["%dx", "%dy"], 1)))
+    found = list(operands(graph.nodes["c"], graph))
+    assert [(item.argument, item.place, item.qparams.scale) for item in found] == [(0, 0, 0.5), (0, 1, 0.1)]
+
+
+def test_bounds_of_activations():
+    def bounds(target, *args):
+        return clamp_bounds(call("n", target, "%x", *args))
+
+    assert bounds("aten.relu.default") == (0.0, float("inf"))
+    assert bounds("aten.hardtanh.default") == (-1.0, 1.0)
+    assert bounds("aten.clamp.default", None, 3) == (float("-inf"), 3.0)
+    assert bounds("aten.add.Tensor") is None
+
+
+def test_unsound_qparams_are_the_quantizers():
+    graph = trace(chain(call("a", "aten.abs.default", "%dx"), quantize("q", "%a", 0.0, 0)))
+    [fault] = start_faults(graph)
+    assert (fault.kind, fault.node, fault.pass_name) == ("unsound qparams", "q", None)
+    for wrong in (quantize("q", "%a", 1.0, 200), quantize("q", "%a", 1.0, 4, -32767, 32767, "int16")):
+        nodes = chain(call("a", "aten.abs.default", "%dx"), wrong)
+        assert [fault.kind for fault in start_faults(trace(nodes))] == ["unsound qparams"]
+
+
+def test_data_movement_keeps_its_domain_list_arguments_included():
+    def joined(scale):
+        return chain(dequantize("dy", "%x", scale, 3), call("c", CAT, ["%dx", "%dy"], 1), quantize("q", "%c", 0.5, 3))
+
+    assert list(start_faults(trace(joined(0.5)))) == []
+    [fault] = start_faults(trace(joined(0.25)))
+    assert fault.kind == "domain changed by data movement"
+    assert "operand 0.1" in fault.message
+
+
+def folded_add(qparams, position=1):
+    start = chain(dequantize("dy", "%x", 0.1, 0), call("a", ADD, "%dx", "%dy"), quantize("q", "%a", 0.7, 1))
+    right = {0: Qparams(0.5, 3, -128, 127, "int8"), position: qparams}
+    state = replace(start[3], input_qparams=right, output_qparams={0: Qparams(0.7, 1, -128, 127, "int8")})
+    return trace(start, ("Fold", (start[0], state, start[-1])), ("Later", (start[0], state, start[-1])))
+
+
+def test_qparams_that_a_pass_alters_are_blamed_on_it():
+    assert list(metadata_faults(folded_add(Qparams(0.1, 0, -128, 127, "int8")))) == []
+    [fault] = metadata_faults(folded_add(Qparams(0.5, 3, -128, 127, "int8")))
+    assert (fault.kind, fault.pass_name, fault.node) == ("input qparams altered", "Fold", "a")
+    [fault] = metadata_faults(folded_add(Qparams(0.1, 0, -128, 127, "int8"), position=2))
+    assert fault.kind == "input qparams of another argument"
+
+
+def test_int32_qparams_replace_decided_ones_by_design():
+    assert list(metadata_faults(folded_add(Qparams(1e-6, 0, -(2**31), 2**31 - 1, "int32")))) == []
+
+
+def test_a_kernel_without_output_qparams_is_only_a_fault_if_a_pass_raised():
+    start = chain(call("c", CONV, "%dx"), call("r", "aten.relu.default", "%c"), quantize("q", "%r", 0.25, -111))
+    state = replace(start[2], input_qparams={0: Qparams(0.5, 3, -128, 127, "int8")})
+    clamp = replace(start[3], output_qparams={0: Qparams(0.25, -111, -128, 127, "int8")})
+    graph = trace(
+        start, ("FoldAndAnnotateQParamsPass", (state, clamp)), passes=("FoldAndAnnotateQParamsPass", "RewriteConvPass")
+    )
+    [fault] = unfinished_faults(graph)
+    assert (fault.kind, fault.pass_name) == ("no output qparams", "FoldAndAnnotateQParamsPass")
+    assert "r holds them" in fault.message
+    assert "RewriteConvPass raised" in fault.message
+
+
+def test_constant_expressions_are_folded_to_the_codes_of_quantized_eager():
+    graph = snapshot(
+        placeholder("x"),
+        placeholder("a", np.asarray([[-127, 127]], np.int8)),
+        placeholder("b", np.asarray([[-1.0, 1.0]], np.float32)),
+        dequantize("da", "%a", 1.0 / 127, 0),
+        call("c", CAT, ["%da", "%b"], 1),
+        quantize("q", "%c", 1.0 / 127, 0),
+        call("s", ADD, "%c", "%x"),
+        call("k", "aten.full_like.default", "%x", 0.5, shape=(2, 2), dtype="float32"),
+        output("q"),
+    )
+    found = folded(graph)
+    assert found["q"].value.tolist() == [[-127, 127, -127, 127]]
+    assert "s" not in found
+    assert found["k"].value.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_a_code_near_a_tie_may_be_either_neighbour():
+    exact = quantized(np.asarray([0.5, 0.4]), Qparams(1.0, 0, -128, 127, "int8"))
+    assert (exact.low.tolist(), exact.high.tolist()) == ([0, 0], [1, 0])
+
+
+def test_weights_in_the_layout_of_each_operator():
+    codes = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+    assert weights(codes, "CONV2D", 1).shape == (2, 4, 5, 3)
+    assert weights(codes, "TRANSPOSE_CONV2D", 1).shape == (3, 4, 5, 2)
+    assert weights(codes[:, :, 0, 0], "CONV2D", 1).shape == (2, 1, 1, 3)
+    depthwise = weights(codes[:, :1], "DEPTHWISE_CONV2D", 2)
+    assert depthwise.shape == (4, 5, 2, 1)
+    assert depthwise[1, 2, 1, 0] == codes[1, 0, 1, 2]
+    assert weights(codes, "DEPTHWISE_CONV2D", 2) is None
+    assert share(codes, 1, 2).tolist() == codes[1:].tolist()
+
+
+def test_a_folded_constant_may_be_moved_but_not_changed():
+    value = np.arange(6).reshape(2, 3)
+    assert same_elements(value, value, value.T.copy())
+    assert same_elements(value, value, value.reshape(1, 6))
+    assert same_elements(value, value, np.broadcast_to(value, (4, 2, 3)))
+    assert not same_elements(value, value, value + 1)
+    assert not same_elements(value, value, value[::-1].copy())
+
+
+def test_tables_are_evaluated_in_float64():
+    start = call("n", "aten.sigmoid.default", "%x")
+    codes = _evaluated(start, np.asarray([0.0, 100.0]))
+    assert codes.tolist() == [0.5, 1.0]
+    low, high = _allowed(codes, Qparams(1 / 256, -128, -128, 127, "int8"))
+    assert (low.tolist(), high.tolist()) == ([0, 127], [0, 127])
+    assert _evaluated(call("n", ADD, "%x", "%y"), np.zeros(2)) is None

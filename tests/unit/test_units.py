@@ -1,0 +1,117 @@
+"""Dimensional analysis of hand-made TOSA blocks."""
+
+import numpy as np
+import pytest
+
+from harness.inspection.units import Meaning, Walk
+from tests.unit.artifacts import block, constant, rescale, value
+
+HALF = (1 << 30, 31)  # multiplier and shift of one half
+
+
+def known(scale, zero_point=0, low=-128, high=127):
+    return Meaning(np.asarray(scale), zero_point, low, high)
+
+
+def walked(graph, start, decided=None, weights=None):
+    walk = Walk(
+        graph,
+        start,
+        lambda operator: (decided or {}).get(operator.outputs[0]),
+        lambda operator: weights,
+        lambda operator: True,
+    )
+    walk.run()
+    return walk
+
+
+def test_a_rescale_divides_the_unit_and_takes_its_own_zero_point():
+    operator, tensors = rescale("r", "x", *HALF, zero_in=3, zero_out=-7)
+    walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(0.5, 3)})
+    assert walk.problems == []
+    assert float(walk.meanings["r"].scale) == 1.0
+    assert walk.meanings["r"].zero_point == -7
+
+
+def test_a_rescale_that_halves_what_was_to_stay_is_a_scale_that_differs():
+    operator, tensors = rescale("r", "x", *HALF)
+    walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(0.5)}, {"r": known(0.5)})
+    [problem] = walk.problems
+    assert problem.kind == "scale differs"
+    assert problem.measured["ratio"] == 2.0
+
+
+@pytest.mark.parametrize(("off", "seen"), [(0.4, False), (4.0, True)])
+def test_the_tolerance_is_half_a_unit_of_the_multiplier_in_the_file(off, seen):
+    multiplier = 1 << 14
+    operator, tensors = rescale("r", "x", multiplier, 14)
+    wanted = known(1.0 + off / multiplier)
+    walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(1.0)}, {"r": wanted})
+    assert bool(walk.problems) is seen
+
+
+def test_a_wrong_input_zero_point_and_a_wrong_round_mode_are_told_apart():
+    operator, tensors = rescale("r", "x", *HALF, zero_in=4, RoundingMode=3)
+    walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(0.5, 3)})
+    assert [problem.kind for problem in walk.problems] == ["zero point differs", "round mode"]
+    assert walk.problems[0].measured == {"zero_point": 4, "expected": 3}
+
+
+def test_an_addition_needs_operands_of_one_unit():
+    graph = block(["x", "y"], ["s"], [("ADD", ("x", "y"), ("s",), {})], [value(n, dtype="INT32") for n in "xys"])
+    assert walked(graph, {"x": known(0.5), "y": known(0.5)}).problems == []
+    [problem] = walked(graph, {"x": known(0.5), "y": known(0.25)}).problems
+    assert problem.kind == "operand scales differ"
+    assert "0.5" in problem.message
+
+
+def test_a_join_needs_one_zero_point_as_well():
+    graph = block(["x", "y"], ["c"], [("CONCAT", ("x", "y"), ("c",), {"Axis": 1})], [value(n) for n in "xyc"])
+    [problem] = walked(graph, {"x": known(0.5, 1), "y": known(0.5, 2)}).problems
+    assert problem.kind == "operand zero points differ"
+
+
+def test_a_convolution_multiplies_the_units_channel_by_channel():
+    graph = block(
+        ["x"],
+        ["c"],
+        [("CONV2D", ("x", "w", "b", "zx", "zw"), ("c",), {})],
+        [value("x", (1, 2, 2, 1)), constant("w", np.ones((2, 1, 1, 1))), constant("b", [0, 0], "INT32")]
+        + [constant("zx", [5]), constant("zw", [0]), value("c", (1, 2, 2, 2), "INT32")],
+    )
+    walk = walked(graph, {"x": known(0.5, 5)}, weights=np.asarray([0.1, 0.2]))
+    assert walk.problems == []
+    assert walk.meanings["c"].scale.tolist() == [0.05, 0.1]
+    assert [problem.kind for problem in walked(graph, {"x": known(0.5, 6)}).problems] == ["zero point differs"]
+
+
+def test_a_clamp_bounds_the_range_of_codes():
+    attributes = {"MinVal": (0xF6,), "MaxVal": (0x64,)}  # -10 and 100
+    graph = block(["x"], ["c"], [("CLAMP", ("x",), ("c",), attributes)], [value("x"), value("c")])
+    meaning = walked(graph, {"x": known(0.5)}).meanings["c"]
+    assert (meaning.low, meaning.high) == (-10, 100)
+
+
+def test_a_rescale_carries_the_range_and_saturates_it():
+    operator, tensors = rescale("r", "x", 1 << 30, 28)
+    walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(0.5, 0, 0, 10)})
+    assert (walk.meanings["r"].low, walk.meanings["r"].high) == (-1, 41)
+    walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(0.5)})
+    assert (walk.meanings["r"].low, walk.meanings["r"].high) == (-128, 127)
+
+
+def test_a_wrong_zero_point_of_a_pool_is_reported_once_and_does_not_move_its_result():
+    graph = block(
+        ["x"],
+        ["p"],
+        [("AVG_POOL2D", ("x", "zi", "zo"), ("p",), {})],
+        [value("x"), constant("zi", [127]), constant("zo", [127]), value("p")],
+    )
+    walk = walked(graph, {"x": known(0.5, 58)}, {"p": known(0.5, 58)})
+    assert [problem.kind for problem in walk.problems] == ["zero point differs"]
+
+
+def test_nothing_is_said_of_what_is_unknown():
+    graph = block(["x", "y"], ["s"], [("ADD", ("x", "y"), ("s",), {})], [value(n, dtype="INT32") for n in "xys"])
+    walk = walked(graph, {"x": known(0.5)}, {"s": known(3.0)})
+    assert walk.problems == []

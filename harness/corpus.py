@@ -11,6 +11,7 @@
     status = "reproduces"           # or "fixed"
     bucket = "v1/numeric/…"         # the coarse bucket on this line
     message = "(-127, 127)"         # optional: a part of the finding's message
+    also = ["v1/qparams/…"]         # optional: further buckets in which this very bug shows
     other = ["v1/numeric/…"]        # optional: buckets of other entries' bugs that show here too
 
 Everything that is known is written there and nowhere else. An unexpected pass, an unexpected
@@ -30,7 +31,7 @@ import msgspec
 from harness.compat.releases import LINES, release_line
 from harness.errors import BadInput
 from harness.protocol import CaseResult
-from harness.triage import VALUE_ORACLES, Finding, any_family, contains_in_order
+from harness.triage import VALUE_ORACLES, Finding, any_family, any_pass, contains_in_order, without_pass
 
 Outcome = Literal[
     "reproduces", "fixed", "unexpected pass", "unexpected failure", "other failure", "cannot run", "no expectation"
@@ -40,12 +41,14 @@ Outcome = Literal[
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What an entry does on one release line.
 
+    :param also: buckets in which other oracles report the same bug.
     :param other: buckets of other bugs, with entries of their own, that its case shows as well.
     """
 
     status: Literal["reproduces", "fixed"]
     bucket: str = ""
     message: str = ""
+    also: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
 
 
@@ -81,7 +84,12 @@ class Entry(msgspec.Struct, frozen=True):
         expected = self.expected
         if expected is None or expected.status != "reproduces":
             return False
-        if any_family(finding.bucket) != any_family(expected.bucket):
+        if any_family(finding.bucket) in map(any_family, expected.also):
+            return True
+        seen, wanted = any_family(finding.bucket), any_family(expected.bucket)
+        if finding.oracle in VALUE_ORACLES and without_pass(finding.bucket):
+            seen, wanted = any_pass(seen), any_pass(wanted)
+        if seen != wanted:
             return False
         if expected.message not in finding.message:
             return False

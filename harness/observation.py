@@ -34,6 +34,7 @@ class Failure:
     :param message: the exception's text, whole.
     :param pass_name: the Arm pass that was running, if one was.
     :param frame: last frame inside an upstream package: ``module:function``.
+    :param node: the graph node that it was working on, if the frames tell.
     :param detail: traceback or the last lines of native output.
     """
 
@@ -43,6 +44,7 @@ class Failure:
     pass_name: str | None = None
     frame: str | None = None
     detail: str = ""
+    node: str | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from harness.recipe import parse_recipe
 from harness.registry import legs, oracles
 from harness.rounding.walk import envelopes
 from harness.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
+from harness.states import operator_name
 from harness.target import parse_target
 
 _UPSTREAM = ("executorch", "torchao", "ethosu", "tosa_serializer", "tosa_reference_model", "tosa")
@@ -208,24 +209,36 @@ def _run_leg(leg: Leg, lowered: Lowered, inputs: Sequence[EvaluationInput], cloc
 
 
 def failure_of(error: BaseException, stage: str) -> Failure:
-    """Describe an exception: its root cause's type, message, pass and last upstream frame."""
-    pass_name, frame = _blame(error.__traceback__)
+    """Describe an exception: its root cause's type, message, pass, node and last upstream frame."""
+    place = _place(error.__traceback__)
     while error.__cause__ is not None:  # fx and the pass managers wrap what was raised
         error = error.__cause__
-        inner_pass, inner_frame = _blame(error.__traceback__)
-        pass_name, frame = inner_pass or pass_name, inner_frame or frame
+        inner = _place(error.__traceback__)
+        place = _Place(*(new or old for new, old in zip(inner, place, strict=True)))
     detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-4000:]
-    return Failure(stage, type(error).__name__, str(error), pass_name, frame, detail)
+    return Failure(stage, type(error).__name__, str(error), place.pass_name, place.frame, detail, place.node)
 
 
-def _blame(trace: TracebackType | None) -> tuple[str | None, str | None]:
-    pass_name, frame = None, None
+class _Place(NamedTuple):
+    """Where an exception was raised, as far as its frames tell."""
+
+    pass_name: str | None = None
+    frame: str | None = None
+    node: str | None = None
+
+
+def _place(trace: TracebackType | None) -> _Place:
+    place = _Place()
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        names = trace.tb_frame.f_locals
         if module.split(".", 1)[0] in _UPSTREAM:
-            frame = f"{module}:{trace.tb_frame.f_code.co_name}"
-        owner: Any = trace.tb_frame.f_locals.get("self")
+            place = place._replace(frame=f"{module}:{trace.tb_frame.f_code.co_name}")
+            node = next((names[key] for key in ("node", "n") if isinstance(names.get(key), torch.fx.Node)), None)
+            if node is not None:
+                place = place._replace(node=f"{node.name} ({operator_name(node.target)})")
+        owner: Any = names.get("self")
         if type(owner).__module__.startswith(_PASSES) and type(owner).__name__.endswith("Pass"):
-            pass_name = type(owner).__name__
+            place = place._replace(pass_name=type(owner).__name__)
         trace = trace.tb_next
-    return pass_name, frame
+    return place

@@ -24,7 +24,7 @@ from harness.triage import Finding, any_family, measured_size
 
 SHOWN_PER_BUCKET = 2
 LONGEST_CHAIN = 12
-INFORMATION = "pieces of information, not counted (--strict counts them)"
+INFORMATION = "information, not counted (--strict counts it)"
 
 
 @dataclass
@@ -146,8 +146,10 @@ def listing(tally: Tally) -> list[str]:
         if not findings:
             continue
         groups = by_cause(findings)
-        many = f"{title} finding{'s' * (len(findings) != 1)}" if title != INFORMATION else title
-        lines.append(f"{len(findings)} {many}, {len(groups)} kind{'s' * (len(groups) != 1)}")
+        kinds = f"{len(groups)} kind{'s' * (len(groups) != 1)}"
+        many = f"finding{'s' * (len(findings) != 1)}"
+        head = f"{title}: {len(findings)}" if title == INFORMATION else f"{len(findings)} {title} {many}"
+        lines.append(f"{head}, {kinds}")
         for bucket, group in groups.items():
             targets = ", ".join(sorted({finding.target for finding in group}))
             lines += ["", f"  [{len(group)}x on {targets}] {bucket}"]

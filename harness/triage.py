@@ -61,12 +61,13 @@ class BucketFailure(AssertionError):
 
 
 def bucket_of(mismatch: Mismatch, target: str) -> str:
-    """The coarse key."""
+    """The coarse key. A bracket wider than one pass may narrow while a case shrinks: it is left out."""
+    wide = mismatch.last_right is not None and ".." in (mismatch.pass_name or "")
     words = (
         mismatch.oracle,
         mismatch.kind,
         mismatch.stage,
-        mismatch.pass_name or "-",
+        "-" if wide else mismatch.pass_name or "-",
         parse_target(target).family,
         mismatch.signature,
     )
@@ -77,6 +78,17 @@ def any_family(bucket: str) -> str:
     """A bucket with its target family replaced by ``*``: the same bug on another target."""
     words = bucket.split("/")
     return "/".join((*words[:5], "*", *words[6:])) if len(words) > 6 else bucket
+
+
+def any_pass(bucket: str) -> str:
+    """A bucket without its pass: one run may bracket what another cannot."""
+    words = bucket.split("/")
+    return "/".join((*words[:4], "*", *words[5:])) if len(words) > 5 else bucket
+
+
+def without_pass(bucket: str) -> bool:
+    """Does a bucket name no pass?"""
+    return bucket.split("/")[4:5] == ["-"]
 
 
 @cache

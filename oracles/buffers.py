@@ -18,13 +18,15 @@ alignment of 16: VelaBinStream.cpp, and the least that Vela's ``--cpu-tensor-ali
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.artifacts.borders import (
+    WIDENED,
     Disagreement,
     against_tosa,
     against_type,
     duplicated,
+    forgotten_by,
     retyped_by,
     shared_root,
     tosa_against_vela,
@@ -51,14 +53,32 @@ def judge(observation: Observation) -> list[Mismatch]:
     except BadInput as error:
         return [*found, _damaged(error, "emit", None)]
     matched = list(_matched(program.main, record.delegates))
+    each: list[Mismatch] = []
     for call, held, delegate in matched:
         if delegate is not None:
-            found += _of_delegate(_Delegate(program.main, call, held, delegate), program.named)
+            each += _of_delegate(_Delegate(program.main, call, held, delegate), program.named)
+    found += _widened_together(each, sum(len(delegate.results) for delegate in record.delegates))
     found += _missing(program.main, record.delegates, [item for _, _, item in matched])
     counts = [len(item.inputs) for _, _, item in matched if item is not None]
     for fault in plan_faults(program.main, counts):
         found.append(Mismatch("buffers", fault.kind, fault.text, stage="emit", measured={"values": fault.count}))
     return found
+
+
+def _widened_together(each: Sequence[Mismatch], outputs: int) -> list[Mismatch]:
+    """Widened outputs of several delegates as one mismatch: they share a cause and are counted over the program."""
+    widened = [item for item in each if item.kind == WIDENED]
+    if len(widened) < 2:
+        return list(each)
+    count = sum(int(item.measured["outputs"]) for item in widened)
+    whole = replace(
+        widened[0],
+        message=f"{count} of {outputs} delegate outputs of the program are wrong: "
+        + "; ".join(item.message for item in widened),
+        pass_name=next((item.pass_name for item in widened if item.pass_name), None),
+        measured={"outputs": count, "of": outputs},
+    )
+    return [whole, *(item for item in each if item.kind != WIDENED)]
 
 
 @dataclass(frozen=True)
@@ -349,6 +369,7 @@ def _dropped(delegate: DelegateRecord) -> Mismatch:
         oracle="buffers",
         kind="delegate input dropped, later inputs shift" if shifted else "delegate input dropped",
         stage="lower",
+        pass_name=forgotten_by(delegate.trace, lost[0][1]) if lost else None,
         message=(
             f"{delegate.name} ({delegate.backend}) is called with {len(delegate.inputs)} inputs, its TOSA graph has "
             f"{len(delegate.tosa_inputs)}: input {where} is gone{effect}"

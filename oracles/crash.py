@@ -40,6 +40,7 @@ def signature(failure: Failure) -> str:
 
 def _mismatch(failure: Failure, legs: tuple[str, str] | None) -> Mismatch:
     where = f" in {failure.pass_name}" if failure.pass_name else ""
+    where += f" at {failure.node}" if failure.node else ""
     first_line = failure.message.strip().split("\n", 1)[0][:300]
     return Mismatch(
         oracle="crash",
@@ -48,7 +49,7 @@ def _mismatch(failure: Failure, legs: tuple[str, str] | None) -> Mismatch:
         pass_name=failure.pass_name,
         legs=legs,
         message=f"{failure.type}{where} during {failure.stage}: {first_line}",
-        measured={"type": failure.type, "frame": failure.frame or ""},
+        measured={"type": failure.type, "frame": failure.frame or "", "node": failure.node or ""},
         signature=signature(failure),
     )
 

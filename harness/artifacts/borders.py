@@ -20,6 +20,9 @@ from harness.artifacts.vela import VelaIO
 from harness.observation import ValueType
 from harness.snapshots import NodeState, PassTrace, Snapshot
 
+WIDENED = "output dtype widened"
+"""The program allocates wider elements for an output than the payload writes (#19364)."""
+
 _STORED = {
     "BOOL": ("bool",),
     "INT8": ("int8", "uint8", "qint8", "quint8"),
@@ -101,7 +104,7 @@ def against_tosa(value: ProgramTensor | None, tensor: TosaTensor, packs: bool, s
     if value.element == width:
         return Disagreement(f"{side} dtype differs", text, summary)
     widened = side == "output" and value.element > width
-    return Disagreement("output dtype widened" if widened else f"{side} bytes differ", text, summary)
+    return Disagreement(WIDENED if widened else f"{side} bytes differ", text, summary)
 
 
 def dtype_bits(tensor: TosaTensor) -> int:
@@ -165,6 +168,18 @@ def _decided(node: NodeState) -> str:
     if node.input_qparams and node.dtype.startswith("float"):
         return next(iter(node.input_qparams.values())).dtype
     return node.dtype
+
+
+def forgotten_by(trace: PassTrace | None, name: str) -> str | None:
+    """The pass after which nothing reads an input any more; "serializer" if something does to the end."""
+    if trace is None or not trace.finished or name not in trace.start.nodes:
+        return None
+    culprit = None
+    for snapshot in (*reversed(trace.snapshots), trace.start):
+        if snapshot.users.get(name):
+            return culprit or "serializer"
+        culprit = snapshot.name
+    return "partitioner"
 
 
 def duplicated(trace: PassTrace | None, outputs: tuple[str, ...]) -> str | None:

@@ -18,22 +18,22 @@ from harness.judging import reference_leg
 from harness.lowering import Lowered
 from harness.observation import Mismatch, Observation
 
+_NO_BLAME = ("count", "shape", "dtype", "qmin lost")
+"""Kinds that are not wrong values, or no single pass's fault."""
+
 
 def blamed_values(mismatch: Mismatch, observation: Observation, lowered: Lowered) -> Mismatch:
-    """The mismatch with the pass to blame, if it is about values and names none."""
-    if (
-        mismatch.oracle not in ("numeric", "outputs")
-        or mismatch.pass_name
-        or mismatch.kind in ("count", "shape", "dtype")
-    ):
+    """The mismatch with the pass to blame, if it is about values and names none.
+
+    No pass carries a quantize node's qmin into TOSA: a lost qmin is none's in particular.
+    """
+    if mismatch.oracle not in ("numeric", "outputs") or mismatch.pass_name or mismatch.kind.startswith(_NO_BLAME):
         return mismatch
     run = mismatch.measured.get("input", 0)
     output = mismatch.measured.get("output") if mismatch.oracle == "numeric" else None
     if not isinstance(run, int) or observation.rounding is None:
         return mismatch
-    lenient = observation.saturation is not None and not mismatch.kind.startswith("qmin lost")
-    envelopes = observation.saturation if lenient else observation.rounding
-    assert envelopes is not None
+    envelopes = observation.rounding if observation.saturation is None else observation.saturation
     item, allowed = observation.inputs[run], envelopes[run]
     wanted = observation.legs[reference_leg(observation)].outputs[run]
     indices = range(len(wanted)) if not isinstance(output, int) else (output,)

@@ -84,7 +84,7 @@ def watched_passes(keep_graphs: bool = False) -> Iterator[Watched]:
             return transform(manager, *args)
         passes = manager.passes
         recorders[-1].start([_name(item) for item in passes], args[-1])
-        manager.passes = [_StandIn(item, index, recorders[-1]) for index, item in enumerate(passes)]
+        manager.passes = [_stand_in(item, index, recorders[-1]) for index, item in enumerate(passes)]
         try:
             return transform(manager, *args)
         finally:
@@ -127,6 +127,12 @@ class _StandIn:
         changed = getattr(result, "graph_module", None)
         self._recorder.after(self._index, _name(self._item), graph_module if changed is None else changed)
         return result
+
+
+def _stand_in(item: Any, index: int, recorder: _Recorder) -> _StandIn:
+    """A stand-in whose class has the pass's name: pass managers put it into their messages."""
+    named: type[_StandIn] = type(type(item).__name__, (_StandIn,), {"__module__": type(item).__module__})
+    return named(item, index, recorder)
 
 
 _PROGRAM = "exported_program"

@@ -22,6 +22,8 @@ from harness.inspection.units import Meaning, Problem, Walk
 from harness.observation import DelegateRecord
 from harness.snapshots import PassTrace, Qparams
 
+MERGED = "_common"
+"""How FuseEqualPlaceholdersPass ends the name of a constant that stands for several."""
 CONVOLUTIONS = ("CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D")
 HOMOGENEOUS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("convolution", "conv1d", "conv2d", "conv3d", "linear", "addmm"), frozenset(CONVOLUTIONS)),
@@ -120,6 +122,8 @@ def _known(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:
     for name, tensor in block.tensors.items():
         if tensor.data is None and name not in block.inputs:
             continue
+        if name.endswith(MERGED):
+            continue  # equal codes of several constants, whose scales may differ
         origin = name if name in block.inputs else constant_origin(name, trace)
         choices = decided(origin, trace.start) if origin is not None else ()
         if len(choices) != 1 or len(choices[0].scales) != 1 or not _same_type(choices[0].dtype, tensor.dtype):

@@ -18,7 +18,7 @@ from harness.distributions import Array
 from harness.inspection.analysis import CONVOLUTIONS, Analysis
 from harness.inspection.decisions import base, decided, is_dequantize, is_quantize, operands, qparams_of
 from harness.inspection.folding import Folded, folded, quantized
-from harness.inspection.layout import same_elements, share, weights
+from harness.inspection.layout import nearest, same_elements, share, weights
 from harness.inspection.origins import constant_origin
 from harness.snapshots import NodeState, PassTrace, Ref
 
@@ -262,24 +262,33 @@ def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOpera
 
 
 def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, origin: str) -> Judged:
-    if low.shape == stored.shape:
-        wrong = (stored < low) | (stored > high)
-        if not wrong.any():
-            return Judged(name, "right", origin=origin)
-        at = int(np.argmax(wrong))
-        place = [int(axis) for axis in np.unravel_index(at, stored.shape)]
-        count = int(wrong.sum())
-        text = f"{count} of {stored.size} elements differ; at {place} it is {stored.flat[at]}, expected {low.flat[at]}"
-    else:
-        text, count = f"has shape {list(stored.shape)}, expected {list(low.shape)}", stored.size
-    return Judged(name, "wrong", kind, text + _distinct(stored, low), origin, measured={"elements": count})
+    """Compare element by element; a constant of another shape in the arrangement that fits best."""
+    moved = ""
+    if low.shape != stored.shape:
+        shape, found = list(low.shape), nearest(low, high, stored)
+        if found is None:
+            text = f"has shape {list(stored.shape)}, expected {shape}"
+            return Judged(name, "wrong", kind, text, origin, measured={"elements": stored.size})
+        low, high = found
+        moved = f" (taken as {shape} rearranged)"
+    wrong = (stored < low) | (stored > high)
+    if not wrong.any():
+        return Judged(name, "right", origin=origin)
+    at = int(np.argmax(wrong))
+    place = [int(axis) for axis in np.unravel_index(at, stored.shape)]
+    count = int(wrong.sum())
+    text = (
+        f"{count} of {stored.size} elements differ{moved}; at {place} it is {stored.flat[at]}, expected {low.flat[at]}"
+    )
+    text += _distinct(stored[wrong], low[wrong])
+    return Judged(name, "wrong", kind, text, origin, measured={"elements": count})
 
 
 def _distinct(stored: Array, wanted: Array) -> str:
     seen, expected = np.unique(stored), np.unique(wanted)
     if max(seen.size, expected.size) > FEW:
         return ""
-    return f"; distinct values {seen.tolist()} where {expected.tolist()} were expected"
+    return f"; wrong values {seen.tolist()} where {expected.tolist()} were expected"
 
 
 def lost_constants(trace: PassTrace, reference: Mapping[str, NodeState]) -> Iterator[tuple[str, str]]:

@@ -54,15 +54,19 @@ def same_elements(low: Array, high: Array, stored: Array) -> bool:
     )
 
 
+def nearest(low: Array, high: Array, stored: Array) -> tuple[Array, Array] | None:
+    """The rearrangement of [low, high] in which the fewest stored values are wrong; None if none has the shape."""
+    pairs = list(zip(_arrangements(low, stored), _arrangements(high, stored), strict=True))
+    fitting = [pair for pair in pairs if pair[0].shape == stored.shape]
+    return min(fitting, key=lambda pair: int(np.sum((stored < pair[0]) | (stored > pair[1]))), default=None)
+
+
 def _arrangements(value: Array, stored: Array) -> list[Array]:
     squeezed = value.reshape([size for size in value.shape if size != 1])
-    shape = tuple(size for size in stored.shape if size != 1)
     found = [value.reshape(stored.shape)] if value.size == stored.size else []
     if squeezed.ndim <= 5 and value.size == stored.size:
         for order in itertools.permutations(range(squeezed.ndim)):
-            moved = squeezed.transpose(order)
-            found.append(moved.reshape(stored.shape) if moved.shape == shape else moved.reshape(-1)[: stored.size])
-            found[-1] = found[-1].reshape(stored.shape)
+            found.append(squeezed.transpose(order).reshape(stored.shape))
     if value.size != stored.size:
         try:
             found.append(np.broadcast_to(value, stored.shape))

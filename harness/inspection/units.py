@@ -322,11 +322,14 @@ def _with_zero_points(walk: Walk, operator: TosaOperator) -> Meaning:
 
 
 def _table(walk: Walk, operator: TosaOperator) -> Meaning:
-    """An 8-bit TABLE can return only what it holds."""
+    """A TABLE returns only what it holds; a 16-bit one with 7 fractional bits, around zero."""
     entries = walk.constant(operator, 1)
-    if entries is None or entries.size != 256:
+    if entries is None:
         return Meaning()
-    return Meaning(None, None, float(entries.min()), float(entries.max()))
+    low, high = float(entries.min()), float(entries.max())
+    if entries.size == 256:
+        return Meaning(None, None, low, high)
+    return Meaning(None, 0, low * 128, high * 128)
 
 
 def _clamp(walk: Walk, operator: TosaOperator) -> Meaning:

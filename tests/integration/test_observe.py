@@ -5,7 +5,8 @@ import pytest
 
 from harness.compat.releases import release_line
 from harness.judging import TOSA
-from harness.running import InvalidCase, judge, observe
+from harness.lowering import StageClock
+from harness.running import InvalidCase, examine, judge, observe
 from harness.target import DEFAULT_TARGETS
 from oracles.numeric import comparisons
 from tests.integration.conftest import (
@@ -78,12 +79,14 @@ def test_the_envelope_is_sharp(observed):
 
 @pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")
 @pytest.mark.parametrize("target", DEFAULT_TARGETS)
-def test_a_lost_clamp_is_found_on_every_default_target(observed, target):
+def test_a_lost_clamp_is_found_on_every_default_target(target):
     """conv -> relu in a shared domain with zp != qmin: the fusion moves the clamp into qmin and loses it."""
-    found = judge(observed(relu_join_case(target)))
-    assert [item.oracle for item in found] == ["numeric"]
-    assert found[0].measured["in_range"] is True
-    assert found[0].measured["distance"] > 2
+    _, found = examine(relu_join_case(target), StageClock())
+    numeric, qparams = found
+    assert (numeric.oracle, numeric.kind, numeric.pass_name) == ("numeric", "outside rounding", "RewriteConvPass")
+    assert (qparams.oracle, qparams.kind, qparams.pass_name) == ("qparams", "clamp lost", "RewriteConvPass")
+    assert numeric.measured["in_range"] is True
+    assert numeric.measured["distance"] > 2
 
 
 def test_a_module_that_fails_in_eager_is_no_case():
@@ -92,8 +95,6 @@ def test_a_module_that_fails_in_eager_is_no_case():
     class Broken(torch.nn.Module):
         def forward(self, x):
             raise ValueError("no")
-
-    from harness.lowering import StageClock
 
     with pytest.raises(InvalidCase, match="fails in float eager: ValueError: no"):
         observe(sigmoid_case(), StageClock(), model=Broken())

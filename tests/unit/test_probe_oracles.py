@@ -220,7 +220,7 @@ def test_information_is_listed_apart_and_does_not_count_unless_strict():
         each.add(CaseResult(case="c.json", findings=(INFORMATION,)))
     text = "\n".join(listing(tally))
     assert tally.new == []
-    assert "1 pieces of information, not counted" in text
+    assert "information, not counted (--strict counts it): 1, 1 kind" in text
     assert "sigmoid (s) runs" in text
     assert "new finding" not in text
     assert strict.new == [INFORMATION]

@@ -76,8 +76,14 @@ def test_a_convolution_multiplies_the_units_channel_by_channel():
         ["x"],
         ["c"],
         [("CONV2D", ("x", "w", "b", "zx", "zw"), ("c",), {})],
-        [value("x", (1, 2, 2, 1)), constant("w", np.ones((2, 1, 1, 1))), constant("b", [0, 0], "INT32")]
-        + [constant("zx", [5]), constant("zw", [0]), value("c", (1, 2, 2, 2), "INT32")],
+        [
+            value("x", (1, 2, 2, 1)),
+            constant("w", np.ones((2, 1, 1, 1))),
+            constant("b", [0, 0], "INT32"),
+            constant("zx", [5]),
+            constant("zw", [0]),
+            value("c", (1, 2, 2, 2), "INT32"),
+        ],
     )
     walk = walked(graph, {"x": known(0.5, 5)}, weights=np.asarray([0.1, 0.2]))
     assert walk.problems == []

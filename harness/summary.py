@@ -58,7 +58,7 @@ class Tally:
             self.invalid.append(result)
         for finding in result.findings:
             entry = known_by(self.corpus, finding)
-            upstream = entry.status.upstream[0] if entry and entry.status.upstream else None
+            upstream = (*entry.status.upstream, f"corpus entry {entry.name}")[0] if entry else None
             self.findings.append(msgspec.structs.replace(finding, known=entry is not None, upstream=upstream))
         self.unrepeated += result.unrepeated
         for leg, state in result.legs.items():
@@ -135,7 +135,10 @@ def _rank(finding: Finding) -> int:
     return _ORACLES.index(finding.oracle) if finding.oracle in _ORACLES else len(_ORACLES)
 
 
-_ORACLES = ("numeric", "outputs", "quality", "metamorphic", "deterministic", "model-unchanged", "crash")
+_ORACLES = (
+    *("numeric", "outputs", "quality", "metamorphic", "qparams", "constants"),
+    *("buffers", "deterministic", "model-unchanged", "crash"),
+)
 
 
 def listing(tally: Tally) -> list[str]:
@@ -173,6 +176,10 @@ def listing(tally: Tally) -> list[str]:
             f"rounding envelope, widest per case: median {ordered[len(ordered) // 2]:.3g}, "
             f"90th percentile {ordered[int(len(ordered) * 0.9)]:.3g} steps (epsilons for float outputs)"
         )
+    lowering = tally.seconds["lower"] + tally.seconds["snapshots"]
+    if lowering:
+        share = 100 * tally.seconds["snapshots"] / lowering
+        lines.append(f"snapshots after every Arm pass: {share:.1f} % of {lowering:.0f} s of lowering")
     if tally.unsound:
         lines.append(
             f"{tally.unsound} elements had an unsound envelope and were not judged (a flaw of armdiff: please report)"

@@ -364,15 +364,17 @@ def _dropped(delegate: DelegateRecord) -> Mismatch:
     lost = [(index, name) for index, name in enumerate(delegate.inputs) if name not in kept]
     where = ", ".join(f"{index} ({name})" for index, name in lost) or "unknown"
     shifted = bool(lost) and lost[0][0] < len(delegate.tosa_inputs)
+    culprit = forgotten_by(delegate.trace, lost[0][1]) if lost else None
+    after = f" (nothing reads it after {culprit})" if culprit and culprit != "serializer" else ""
     effect = "; bound by position, a later input is read in its place" if shifted else ""
     return Mismatch(
         oracle="buffers",
         kind="delegate input dropped, later inputs shift" if shifted else "delegate input dropped",
         stage="lower",
-        pass_name=forgotten_by(delegate.trace, lost[0][1]) if lost else None,
+        pass_name=culprit if culprit == "serializer" else None,  # dead code goes in whichever pass comes next
         message=(
             f"{delegate.name} ({delegate.backend}) is called with {len(delegate.inputs)} inputs, its TOSA graph has "
-            f"{len(delegate.tosa_inputs)}: input {where} is gone{effect}"
+            f"{len(delegate.tosa_inputs)}: input {where} is gone{after}{effect}"
         ),
         measured={"called_with": len(delegate.inputs), "takes": len(delegate.tosa_inputs), "shifted": shifted},
     )

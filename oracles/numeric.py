@@ -26,6 +26,7 @@ from harness.distributions import Array
 from harness.judging import compiled_legs, place, reference_leg
 from harness.observation import Domain, Envelope, Mismatch, Observation, Oracle
 from harness.sampling import EvaluationInput
+from harness.triage import OUT_OF_RANGE
 
 RELATIVE_MARGIN = 2.0**-20
 """Float32 representation of a dequantized code, and of the float64 envelope's ends."""
@@ -145,7 +146,7 @@ def _mismatch(
     distance = abs(float(got.flat[at]) - float(wanted.flat[at])) / worst.unit
     unit = "steps" if worst.steps else "float32 epsilons of the largest value"
     elements = int(np.sum(worst.excess > 0))
-    kind = kind if in_range else f"{kind}, out-of-range input only"
+    kind = kind if in_range else f"{kind}{OUT_OF_RANGE}"
     message = (
         f"output {worst.output} {list(wanted.shape)}, {worst.item.origin} input {run}: "
         f"{elements} of {wanted.size} elements outside what rounding allows; "

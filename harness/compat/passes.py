@@ -25,6 +25,7 @@ import torch
 from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
 from executorch.backends.arm.tosa.backend import TOSABackend
 
+from harness.inspection.decisions import MOVERS, base
 from harness.snapshots import NodeState, PassTrace, Snapshot
 from harness.states import ORIGIN, StateReader, operator_name
 
@@ -217,7 +218,20 @@ class _Recorder:
             return None
         inner = named.name.removeprefix("b_") if named.name.endswith("_table_constant") else named.name
         found = [name for name in self._nodes if inner == name or inner.startswith(f"{name}_")]
-        return self._nodes[max(found, key=len)].origin if found else None
+        return self._value_origin(self._nodes[max(found, key=len)]) if found else None
+
+    def _value_origin(self, state: NodeState) -> str | None:
+        """The start node whose value a node of the last snapshot has.
+
+        A pass gives its helpers the metadata of the node that it rewrites: an unsqueeze ahead of a
+        matrix product bears the product's mark. Such a helper has the value of what it reads.
+        """
+        assert self._start is not None
+        start = self._start.nodes.get(state.origin or "")
+        if start is None or state.op == "placeholder" or state.target == start.target or not state.refs:
+            return state.origin
+        before = self._nodes.get(state.refs[0])
+        return self._value_origin(before) if base(state) in MOVERS and before is not None else None
 
     def _key(self, node: Any) -> tuple[Any, ...]:
         """Everything that a state is made of, compared by identity where it is compared at all."""

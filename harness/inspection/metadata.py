@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.inspection.decisions import (
     MOVERS,
@@ -141,7 +141,19 @@ def _fault(kind: str, start: NodeState, snapshot: Snapshot, message: str) -> Fau
 
 
 def _among(held: Qparams, wanted: set[Qparams]) -> bool:
-    return any(same_domain(held, item) or _close(held, item) for item in wanted)
+    return any(same_domain(held, item) or _close(held, item) or _part(held, item) for item in wanted)
+
+
+def _part(held: Qparams, wanted: Qparams) -> bool:
+    """A grouped convolution becomes several: each takes the parameters of its share of the channels."""
+    count = len(held.scales)
+    places = range(0, len(wanted.scales) - count + 1, count) if count < len(wanted.scales) else range(0)
+    return any(
+        _close(
+            held, replace(wanted, scale=wanted.scales[at : at + count], zero_point=wanted.zero_points[at : at + count])
+        )
+        for at in places
+    )
 
 
 def _close(held: Qparams, wanted: Qparams) -> bool:

@@ -159,3 +159,27 @@ def test_release_lines_are_told_apart(monkeypatch):
         releases.release_line.cache_clear()
         assert releases.release_line() == line
     releases.release_line.cache_clear()
+
+
+def test_words_of_a_chain_may_have_alternatives():
+    assert contains_in_order(("x", "conv2d", "hardtanh"), ("conv1d|conv2d", "relu|hardtanh"))
+    assert not contains_in_order(("hardtanh", "conv2d"), ("conv1d|conv2d", "relu|hardtanh"))
+
+
+def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_range(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+    bucket = "v1/numeric/outside-rounding/run/RewriteConvPass/tosa-int/"
+    also = "v1/qparams/clamp-lost/lower/RewriteConvPass/tosa-int/aten.convolution.default"
+    (tmp_path / "status.toml").write_text(
+        f'title = "t"\nexpires = 2099-01-01\n[lines.default]\nstatus = "reproduces"\nbucket = "{bucket}"\nalso = ["{also}"]\n'
+    )
+    entry = read_entry(tmp_path)
+
+    def known(other, oracle="numeric"):
+        return entry.knows(msgspec.structs.replace(FINDING, bucket=other, oracle=oracle))
+
+    assert known(bucket)
+    assert known(also, "qparams")
+    assert known(bucket.replace("RewriteConvPass", "-"))
+    assert known(bucket.replace("outside-rounding", "outside-rounding,-out-of-range-input-only"))
+    assert not known(bucket.replace("RewriteConvPass", "ExirToTosaPass"))

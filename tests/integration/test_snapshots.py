@@ -1,0 +1,101 @@
+"""Snapshots: one for every pass of the manager's list, and nothing compiled differently for it."""
+
+import contextlib
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from harness.compat import passes as compat_passes
+from harness.lowering import LoweringFailed, StageClock, compile_program, quantize
+from tests.faults.qparams import FAULTS as QPARAMS_FAULTS
+from tests.integration.conftest import constant_join_case, linear_case, relu_join_case, sigmoid_case
+
+
+def compiled(case, **words):
+    return compile_program(quantize(case, StageClock()), StageClock(), **words)
+
+
+@contextlib.contextmanager
+def managers_lists():
+    """The list of every manager that lowers a delegate, taken without armdiff's hook."""
+    from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
+
+    lists, original = [], ArmPassManager._tosa_pipeline
+
+    def watched(self, *args):
+        result = original(self, *args)
+        lists.append([type(item).__name__ for item in self.passes])
+        return result
+
+    ArmPassManager._tosa_pipeline = watched
+    try:
+        yield lists
+    finally:
+        ArmPassManager._tosa_pipeline = original
+
+
+def test_the_recorded_list_is_the_managers_own():
+    with managers_lists() as lists:
+        [delegate] = compiled(relu_join_case()).record.delegates
+    trace = delegate.trace
+    assert [list(trace.passes)] == lists
+    assert [(item.index, item.name) for item in trace.snapshots] == list(enumerate(trace.passes))
+    assert trace.finished
+    assert max(Counter(trace.passes).values()) > 1  # names repeat: the index is a pass's identity
+
+
+@pytest.mark.parametrize("keep_graphs", [False, True])
+@pytest.mark.parametrize("case", [relu_join_case(), linear_case(), constant_join_case()], ids=["conv", "linear", "cat"])
+def test_watching_changes_nothing_that_is_compiled(case, keep_graphs, monkeypatch):
+    from harness import lowering
+
+    seen = compiled(case, keep_graphs=keep_graphs)
+
+    @contextlib.contextmanager
+    def unwatched(keep_graphs=False):
+        yield compat_passes.Watched()
+
+    monkeypatch.setattr(lowering, "watched_passes", unwatched)
+    plain = compiled(case)
+    assert [item.trace for item in plain.record.delegates] == [None]
+    assert [item.tosa for item in plain.record.delegates] == [item.tosa for item in seen.record.delegates]
+
+
+def test_nodes_carry_qparams_constants_and_the_start_node_they_descend_from(observed):
+    [delegate] = observed(linear_case()).lowering.delegates
+    trace = delegate.trace
+    convolution = trace.last.nodes["tosa_conv2d_default"]
+    assert trace.start.nodes[convolution.origin].target == "aten.linear.default"
+    assert convolution.input_qparams[0].dtype == "int8"
+    assert convolution.dtype == "int32"
+    weight = trace.last.nodes[convolution.refs[1]]
+    assert (weight.kind, weight.value.dtype) == ("buffer", np.int8)
+    assert weight.shape == (4, 1, 1, 6)
+
+
+def test_tables_made_without_metadata_have_an_origin_too(observed):
+    [delegate] = observed(sigmoid_case()).lowering.delegates
+    tables = [node for node in delegate.trace.last.nodes.values() if ".TABLE." in node.target]
+    assert [delegate.trace.start.nodes[node.origin].target for node in tables] == ["aten.sigmoid.default"]
+
+
+def test_a_pass_that_raises_leaves_the_snapshots_before_it():
+    [fault] = [item for item in QPARAMS_FAULTS if item.name == "conv-without-qparams"]
+    with fault.planted(), pytest.raises(LoweringFailed) as raised:
+        compiled(fault.case)
+    trace = raised.value.unfinished
+    assert not trace.finished
+    assert trace.passes[len(trace.snapshots)] == "RewriteConvPass"
+
+
+def test_the_hooks_are_taken_away_again():
+    from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
+    from executorch.backends.arm.tosa.backend import TOSABackend
+
+    before = ArmPassManager._transform, TOSABackend._preprocess
+    with contextlib.suppress(ZeroDivisionError), compat_passes.watched_passes():
+        during = ArmPassManager._transform, TOSABackend._preprocess
+        raise ZeroDivisionError
+    assert all(hook is not original for hook, original in zip(during, before, strict=True))
+    assert before == (ArmPassManager._transform, TOSABackend._preprocess)

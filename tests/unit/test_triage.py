@@ -171,7 +171,8 @@ def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_r
     bucket = "v1/numeric/outside-rounding/run/RewriteConvPass/tosa-int/"
     also = "v1/qparams/clamp-lost/lower/RewriteConvPass/tosa-int/aten.convolution.default"
     (tmp_path / "status.toml").write_text(
-        f'title = "t"\nexpires = 2099-01-01\n[lines.default]\nstatus = "reproduces"\nbucket = "{bucket}"\nalso = ["{also}"]\n'
+        'title = "t"\nexpires = 2099-01-01\n[lines.default]\nstatus = "reproduces"\n'
+        f'bucket = "{bucket}"\nalso = ["{also}"]\n'
     )
     entry = read_entry(tmp_path)
 

@@ -17,7 +17,7 @@ import torch
 
 from harness.blame.dialect import KERNELS, Context, Unsupported
 from harness.compat.passes import LiveGraph
-from harness.inspection.decisions import CLAMPS, MOVERS
+from harness.inspection.decisions import CLAMPS, MOVERS, QUANTIZE
 from harness.states import operator_name
 
 _CLAMP_CODES = "QuantizeClampArgumentsPass"
@@ -86,9 +86,11 @@ class _Runner(torch.fx.Interpreter):  # type: ignore[misc]
         if base in _FACTORIES:
             kwargs = {**kwargs, "dtype": torch.float64}
         result = n.target(*args, **kwargs)
-        promised = n.meta.get("val")
-        kept_float = isinstance(promised, torch.Tensor) and promised.is_floating_point()
-        if not outside or kept_float or not isinstance(result, torch.Tensor) or not result.is_floating_point():
+        # fake values are no guide: integer input promotes to float until a later pass says otherwise
+        unfolded = any(
+            operator_name(user.target).startswith(QUANTIZE) for user in n.users if user.op == "call_function"
+        )
+        if not outside or unfolded or not isinstance(result, torch.Tensor) or not result.is_floating_point():
             return result
         return _quantized(result, next(iter(outside.values())))
 

@@ -10,13 +10,13 @@ RESCALE by 1/n, for example, is not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator, decode_tosa
 from harness.distributions import Array
-from harness.inspection.decisions import CLAMPS, MOVERS, base, decided, is_quantize, operands
+from harness.inspection.decisions import CLAMPS, MOVERS, RANGES, base, decided, is_quantize, operands
 from harness.inspection.origins import MOVING, Origins, constant_origin, origins_of
 from harness.inspection.units import Meaning, Problem, Walk
 from harness.observation import DelegateRecord
@@ -113,7 +113,8 @@ def _output_problems(trace: PassTrace, block: TosaBlock, meanings: Mapping[str, 
 
 def meaning_of(qparams: Qparams) -> Meaning:
     """A per-tensor decision as a meaning."""
-    return Meaning(np.asarray(qparams.scales[0]), qparams.zero_points[0])
+    low, high = RANGES.get(qparams.dtype, (-np.inf, np.inf))
+    return Meaning(np.asarray(qparams.scales[0]), qparams.zero_points[0], low, high)
 
 
 def _known(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:
@@ -130,11 +131,8 @@ def _known(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:
             continue
         values = tensor.values() if tensor.data is not None else None
         meaning = meaning_of(choices[0])
-        if values is not None and values.size:
-            meaning = Meaning(meaning.scale, meaning.zero_point, float(values.min()), float(values.max()))
-        else:
-            low, high = (-128, 127) if tensor.dtype == "INT8" else (-np.inf, np.inf)
-            meaning = Meaning(meaning.scale, meaning.zero_point, low, high)
+        if values is not None and values.size and not meaning.unsigned(tensor.dtype):
+            meaning = replace(meaning, low=float(values.min()), high=float(values.max()))
         found[name] = meaning
     return found
 

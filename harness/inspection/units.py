@@ -47,6 +47,10 @@ class Meaning:
     high: float = np.inf
     tolerance: float = FLOAT32
 
+    def unsigned(self, dtype: str) -> bool:
+        """TOSA has no unsigned tensors: uint8 codes travel as INT8 and RESCALE is told."""
+        return dtype == "INT8" and self.low >= 0 and 127 < self.high <= 255
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -109,7 +113,8 @@ class Walk:
 
     def _settled(self, operator: TosaOperator, name: str, implied: Meaning) -> Meaning:
         """Compare with the decision where there is one, and go on from the decision."""
-        low, high = _type_range(self.block.tensors[name].dtype)
+        dtype = self.block.tensors[name].dtype
+        low, high = _type_range("uint8" if implied.unsigned(dtype) else dtype)
         bounded = replace(implied, low=max(implied.low, low), high=min(implied.high, high))
         wanted = self.decided(operator)
         if wanted is None or wanted.scale is None:
@@ -120,6 +125,14 @@ class Walk:
 
     def _compare(self, operator: TosaOperator, name: str, implied: Meaning, wanted: Meaning) -> None:
         assert wanted.scale is not None
+        dtype = self.block.tensors[name].dtype
+        if operator.op == "RESCALE" and implied.unsigned(dtype) != wanted.unsigned(dtype):
+            self.report(
+                "signedness differs",
+                operator,
+                f"RESCALE {name} saturates to codes {implied.low:g} to {implied.high:g}, PT2E chose "
+                f"{'un' * wanted.unsigned(dtype)}signed ones",
+            )
         if implied.scale is not None:
             ratio = np.asarray(implied.scale) / wanted.scale
             worst = float(ratio.reshape(-1)[np.argmax(np.abs(np.log2(np.abs(ratio) + 1e-300)))])
@@ -217,6 +230,15 @@ def _rescale(walk: Walk, operator: TosaOperator) -> Meaning:
     if multipliers is None or shifts is None or zero_points is None:
         return Meaning()
     walk.expect_zero_point(operator, 0, 3, "input")
+    flagged = bool(operator.attributes.get("InputUnsigned", False))
+    dtype = walk.block.tensors[operator.inputs[0]].dtype
+    if operand.scale is not None and operand.zero_point is not None and flagged != operand.unsigned(dtype):
+        walk.report(
+            "signedness differs",
+            operator,
+            f"RESCALE {operator.outputs[0]} reads {operator.inputs[0]} as {'un' * flagged}signed, "
+            f"its codes are {operand.low:g} to {operand.high:g}",
+        )
     if operator.attributes.get("RoundingMode") != SINGLE_ROUND:
         walk.report(
             "round mode",

@@ -57,6 +57,26 @@ def test_a_wrong_input_zero_point_and_a_wrong_round_mode_are_told_apart():
     assert walk.problems[0].measured == {"zero_point": 4, "expected": 3}
 
 
+@pytest.mark.parametrize(("flagged", "codes"), [(True, (-128, 127)), (False, (0, 255))])
+def test_a_rescale_reads_its_operand_with_the_sign_that_it_has(flagged, codes):
+    operator, tensors = rescale("r", "x", *HALF, InputUnsigned=flagged)
+    graph = block(["x"], ["r"], [operator], [value("x"), *tensors])
+    assert [problem.kind for problem in walked(graph, {"x": known(0.5, 0, *codes)}).problems] == ["signedness differs"]
+    right, tensors = rescale("r", "x", *HALF, InputUnsigned=not flagged)
+    graph = block(["x"], ["r"], [right], [value("x"), *tensors])
+    assert walked(graph, {"x": known(0.5, 0, *codes)}).problems == []
+
+
+def test_a_rescale_writes_with_the_sign_that_was_decided():
+    for flagged in (True, False):
+        operator, tensors = rescale("r", "x", 1 << 30, 30, OutputUnsigned=flagged)
+        graph = block(["x"], ["r"], [operator], [value("x"), *tensors])
+        start = {"x": known(0.5, 0)}
+        assert walked(graph, start, {"r": known(0.5, 0, *((0, 255) if flagged else (-128, 127)))}).problems == []
+        wrong = walked(graph, start, {"r": known(0.5, 0, *((-128, 127) if flagged else (0, 255)))})
+        assert [problem.kind for problem in wrong.problems] == ["signedness differs"]
+
+
 def test_an_addition_needs_operands_of_one_unit():
     graph = block(["x", "y"], ["s"], [("ADD", ("x", "y"), ("s",), {})], [value(n, dtype="INT32") for n in "xys"])
     assert walked(graph, {"x": known(0.5), "y": known(0.5)}).problems == []

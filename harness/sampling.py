@@ -23,7 +23,6 @@ from harness.errors import BadInput
 from harness.registry import calibration_kinds
 
 CALIBRATION, ENDPOINTS, FRESH, SATURATING, GIVEN = ("calibration", "end points", "fresh draw", "saturating", "given")
-IN_RANGE_ORIGINS = (CALIBRATION, ENDPOINTS, GIVEN)
 SATURATION = 4.0  # how far beyond the calibrated range, in units of its width
 
 

@@ -58,7 +58,7 @@ def _judged(analysis: Analysis, operator: TosaOperator, start: NodeState) -> Ite
     if exact is None:
         return
     low, high = _allowed(exact, outside[0])
-    shift = _shift(entries, low, high) if entries.size == 513 else 0
+    shift = _shift(low) if entries.size == 513 else 0
     low, high = low >> shift, high >> shift
     reached = (codes >= inside[0].qmin) & (codes <= inside[0].qmax) if entries.size == 256 else codes >= -32768
     wrong = np.flatnonzero(reached & ((entries < low) | (entries > high)))
@@ -105,7 +105,7 @@ def _allowed(exact: Array, qparams: Qparams) -> tuple[Array, Array]:
     return np.where(undefined, qparams.qmin, low), np.where(undefined, qparams.qmax, high)
 
 
-def _shift(entries: Array, low: Array, high: Array) -> int:
-    """Bits by which 16-bit entries were shifted right: the fewest that fit, as the pass chooses."""
-    largest = int(np.max(np.abs(low)))
-    return max(0, largest.bit_length() + 1 - 16) if largest > 32767 else 0
+def _shift(codes: Array) -> int:
+    """Bits by which the codes are shifted right to fit 16-bit entries: the fewest, as the pass chooses."""
+    largest = int(np.max(np.abs(codes)))
+    return largest.bit_length() + 1 - 16 if largest > 32767 else 0

@@ -16,7 +16,7 @@ None, and nothing is claimed of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -372,11 +372,6 @@ def _bound(raw: tuple[int, ...], dtype: str) -> float | None:
     if dtype not in types or len(data) < width:
         return None
     return float(np.frombuffer(data[:width], types[dtype])[0])
-
-
-def operators_known() -> Iterator[str]:
-    """Operators that the analysis has a rule for."""
-    yield from _RULES
 
 
 _RULES: Mapping[str, Callable[[Walk, TosaOperator], Meaning]] = {

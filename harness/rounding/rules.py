@@ -84,11 +84,6 @@ def monotone(call: Call) -> Any:
     return _with_slack(_paired(call.at("low"), call.at("high")), 4)
 
 
-def antitone(call: Call) -> Any:
-    """Operators that fall with their operand."""
-    return _with_slack(_paired(call.at("high"), call.at("low")), 4)
-
-
 def _with_slack(result: Any, operations: float) -> Any:
     if isinstance(result, tuple):
         return tuple(_with_slack(item, operations) for item in result)

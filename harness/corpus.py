@@ -9,7 +9,7 @@
                                     # "relu|hardtanh" stands for either
 
     [lines.seed]
-    status = "reproduces"           # or "fixed"
+    status = "reproduces"           # or "fixed": it does not show there (any more, or yet)
     bucket = "v1/numeric/…"         # the coarse bucket on this line
     message = "(-127, 127)"         # optional: a part of the finding's message
     also = ["v1/qparams/…"]         # optional: further buckets in which this very bug shows

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from harness.artifacts.borders import (
+    WIDENED,
     against_tosa,
     against_type,
     duplicated,
+    forgotten_by,
     retyped_by,
     shared_root,
     tosa_against_vela,
@@ -16,7 +18,7 @@ from harness.artifacts.planning import clobbers, misaligned, outside, plan_fault
 from harness.artifacts.program import Call, Place, Plan, ProgramTensor, ProgramValue
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
 from harness.artifacts.vela import VelaIO, VelaPayload
-from harness.observation import DelegateRecord, Failure, ValueType
+from harness.observation import DelegateRecord, Failure, Mismatch, ValueType
 from harness.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
 from oracles import buffers
 from tests.unit.observations import observation
@@ -297,3 +299,34 @@ def test_an_output_in_two_slots_is_seen_if_the_passes_left_two():
     both = PassTrace((), replace(start, nodes=nodes), (), True)
     assert duplicated(both, ("a", "a")) == "a"
     assert duplicated(both, ("a", "b")) is None
+
+
+# -- over the whole program
+
+
+def widened(name, outputs, of, pass_name):
+    text = f"{name}: {outputs} of {of} outputs"
+    return Mismatch("buffers", WIDENED, text, "lower", pass_name, measured={"outputs": outputs, "of": of})
+
+
+def test_widened_outputs_of_several_delegates_are_counted_over_the_program():
+    other = Mismatch("buffers", "shape differs", "s")
+    each = [widened("a", 2, 2, None), other, widened("b", 2, 2, "Fold")]
+    whole, kept = buffers._widened_together(each, 5)
+    assert whole.message == "4 of 5 delegate outputs of the program are wrong: a: 2 of 2 outputs; b: 2 of 2 outputs"
+    assert (whole.pass_name, whole.measured) == ("Fold", {"outputs": 4, "of": 5})
+    assert kept is other
+    assert buffers._widened_together(each[:2], 2) == each[:2]
+
+
+def test_an_input_is_forgotten_by_the_pass_after_which_nothing_reads_it():
+    def graph(index, name, *readers):
+        nodes = [NodeState("x", "placeholder", "x")]
+        nodes += [NodeState(reader, "call_function", "aten.abs.default", (Ref("x"),)) for reader in readers]
+        return Snapshot(index, name, {node.name: node for node in nodes})
+
+    start = graph(-1, "start", "a")
+    trace = PassTrace(("A", "B"), start, (graph(0, "A", "a"), graph(1, "B")), True)
+    assert forgotten_by(trace, "x") == "B"
+    assert forgotten_by(replace(trace, snapshots=(graph(0, "A", "a"), graph(1, "B", "b"))), "x") == "serializer"
+    assert forgotten_by(replace(trace, finished=False), "x") is None

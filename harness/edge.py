@@ -9,13 +9,14 @@ Imports torch; runs in worker processes only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
 from harness.distributions import Array
+from harness.states import operator_name
 
 Delegate = Callable[[str, Any, list[torch.Tensor]], list[torch.Tensor]]
 
@@ -53,6 +54,15 @@ def run_edge_program(program: Any, arrays: tuple[Array, ...], delegate: Delegate
         for output, spec in zip(outputs, program.signature.output_specs, strict=True)
         if spec.kind == OutputKind.USER_OUTPUT
     ]
+
+
+def cpu_nodes(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
+    """Calls of an edge graph that no delegate took, quantize and dequantize aside."""
+    for node in module.graph.nodes:
+        if node.op == "call_function":
+            name = operator_name(node.target)
+            if not name.startswith("quantized_decomposed.") and name not in ("getitem", "executorch_call_delegate"):
+                yield node
 
 
 def placeholder_names(program: Any) -> list[str]:

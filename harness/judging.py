@@ -7,8 +7,11 @@ compiled program.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
 from harness.distributions import Array
-from harness.observation import LegResult, Observation
+from harness.observation import LegResult, Mismatch, Observation
 from harness.target import parse_target
 
 EAGER, QUANTIZED, TOSA = "eager", "quantized-eager", "tosa-reference"
@@ -22,6 +25,17 @@ def reference_leg(observation: Observation) -> str:
 def compiled_legs(observation: Observation) -> dict[str, LegResult]:
     """Legs that executed the compiled program and returned something."""
     return {name: leg for name, leg in observation.legs.items() if name not in (EAGER, QUANTIZED) and leg.ran}
+
+
+def first_of_each(found: Iterable[Mismatch], key: Callable[[Mismatch], object]) -> list[Mismatch]:
+    """The first mismatch of every key, saying how many more there are."""
+    groups: dict[object, list[Mismatch]] = {}
+    for mismatch in found:
+        groups.setdefault(key(mismatch), []).append(mismatch)
+    return [
+        replace(first, message=f"{first.message}; and {len(rest)} more like it") if rest else first
+        for first, *rest in groups.values()
+    ]
 
 
 def place(array: Array, flat_index: int) -> list[int]:

@@ -30,7 +30,7 @@ from harness.compat.capture import Captured, captured_payloads
 from harness.compat.passes import LiveGraph, Watched, watched_passes
 from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
 from harness.distributions import Array
-from harness.edge import placeholder_names
+from harness.edge import cpu_nodes, placeholder_names
 from harness.observation import DelegateRecord, Domain, LoweringRecord, OutputType, ValueType
 from harness.recipe import parse_recipe
 from harness.sampling import calibration_samples
@@ -188,7 +188,7 @@ def compile_program(quantized: Quantized, clock: StageClock, *, keep_graphs: boo
         outputs=tuple(_output_types(quantized.exported.graph_module, quantized.reference)),
         domains=quantized.domains,
         delegates=delegates,
-        fallback=tuple(_fallback(program)),
+        fallback=tuple(operator_name(node.target) for node in cpu_nodes(program.graph_module)),
         program=bytes(emitted),
         reference=quantized.states,
         seconds=dict(clock.seconds),
@@ -251,16 +251,6 @@ def _results_taken(call: torch.fx.Node, count: int) -> Iterator[ValueType | None
     taken = {user.args[1]: user.meta["val"] for user in call.users if operator_name(user.target) == "getitem"}
     for index in range(count):
         yield _value_type(taken[index]) if index in taken else None
-
-
-def _fallback(program: EdgeProgram) -> Iterator[str]:
-    for node in program.graph_module.graph.nodes:
-        if node.op != "call_function":
-            continue
-        name = operator_name(node.target)
-        if name.startswith("quantized_decomposed.") or name in ("getitem", "executorch_call_delegate"):
-            continue
-        yield name
 
 
 def _output_types(exported: torch.fx.GraphModule, reference: torch.fx.GraphModule) -> Iterator[OutputType]:

@@ -12,12 +12,12 @@ What could not be matched is reported as such, for information, with the count o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from harness.errors import BadInput
 from harness.inspection.analysis import Analysis, analyse
 from harness.inspection.blame import SERIALIZER, constant_blame, literals_blame
 from harness.inspection.constants import Judged, judged_constants, lost_constants
+from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
 
 NAME = "constants"
@@ -44,13 +44,8 @@ def judge(observation: Observation) -> list[Mismatch]:
 
 def _judge(analysis: Analysis) -> Iterator[Mismatch]:
     judged = list(judged_constants(analysis))
-    wrong: dict[str, list[Judged]] = {}
-    for item in judged:
-        if item.verdict == "wrong":
-            wrong.setdefault(item.kind, []).append(item)
-    for items in wrong.values():
-        first = _mismatch(analysis, items[0])
-        yield replace(first, message=f"{first.message}; and {len(items) - 1} more like it") if items[1:] else first
+    wrong = (_mismatch(analysis, item) for item in judged if item.verdict == "wrong")
+    yield from first_of_each(wrong, lambda mismatch: mismatch.kind)
     unmatched = [item for item in judged if item.verdict == "unmatched"]
     if unmatched:
         names = ", ".join(f"{item.tensor} ({item.message})" for item in unmatched[:SHOWN])

@@ -17,7 +17,6 @@ One mismatch a delegate and kind: the first in graph order, with the count of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from harness.errors import BadInput
 from harness.inspection.analysis import Analysis, analyse
@@ -26,6 +25,7 @@ from harness.inspection.lookup import table_problems
 from harness.inspection.metadata import Fault, metadata_faults, start_faults, unfinished_faults
 from harness.inspection.ranges import NOT_ENFORCED, range_problems
 from harness.inspection.units import Problem
+from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
 
 NAME = "qparams"
@@ -89,17 +89,7 @@ def _of_problem(problem: Problem, analysis: Analysis) -> Mismatch:
 
 
 def _merged(found: Iterable[Mismatch]) -> list[Mismatch]:
-    """The first of each kind, saying how many more there are."""
-    first: dict[tuple[str, str | None], Mismatch] = {}
-    counts: dict[tuple[str, str | None], int] = {}
-    for mismatch in found:
-        key = mismatch.kind, mismatch.pass_name
-        first.setdefault(key, mismatch)
-        counts[key] = counts.get(key, 0) + 1
-    return [
-        replace(item, message=f"{item.message}; and {counts[key] - 1} more like it") if counts[key] > 1 else item
-        for key, item in first.items()
-    ]
+    return first_of_each(found, lambda mismatch: (mismatch.kind, mismatch.pass_name))
 
 
 ORACLE = Oracle(NAME, judge)

@@ -15,7 +15,7 @@ import importlib
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -104,14 +104,22 @@ class TosaBlock:
     operators: tuple[TosaOperator, ...]
     tensors: Mapping[str, TosaTensor]
 
-    @property
+    @cached_property
     def producers(self) -> Mapping[str, TosaOperator]:
         """The operator that writes each tensor."""
         return {name: operator for operator in self.operators for name in operator.outputs}
 
     def readers(self, name: str) -> tuple[TosaOperator, ...]:
         """Operators that read a tensor, in order."""
-        return tuple(operator for operator in self.operators if name in operator.inputs)
+        return self._readers.get(name, ())
+
+    @cached_property
+    def _readers(self) -> Mapping[str, tuple[TosaOperator, ...]]:
+        table: dict[str, list[TosaOperator]] = {}
+        for operator in self.operators:
+            for name in dict.fromkeys(operator.inputs):
+                table.setdefault(name, []).append(operator)
+        return {name: tuple(operators) for name, operators in table.items()}
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def _verdict(
 
     def delegate(called: str, module: Any, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         if called != name:
-            return run_delegate(lowered.tosa[called], module, tensors)
+            return run_delegate(lowered, called, module, tensors)
         inputs = dict(zip(placeholder_names(module.original_module), tensors, strict=True))
         results = run_graph(graph, inputs, passes[: graph.index + 1])
         promised = result_values(module.original_module)

@@ -19,7 +19,7 @@ from harness.inspection.analysis import Analysis
 from harness.inspection.decisions import CLAMPS, base, clamp_bounds, decided, is_quantize
 from harness.inspection.origins import MOVING
 from harness.inspection.ranges import CLAMP_LOST, code_of
-from harness.inspection.units import Problem
+from harness.inspection.units import JOINS, Problem
 from harness.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
 
 SERIALIZER = "serializer"
@@ -53,8 +53,7 @@ def _culprits(operator: TosaOperator, block: TosaBlock) -> list[TosaOperator]:
         return [own]
     operands = [behind(producers.get(name)) for name in operator.inputs]
     rescales = [item for item in operands if item is not None and item.op == "RESCALE"]
-    joins = operator.op in ("ADD", "SUB", "MAXIMUM", "MINIMUM", "EQUAL", "GREATER", "GREATER_EQUAL", "CONCAT")
-    return rescales if rescales and joins else [operator]
+    return rescales if rescales and operator.op in JOINS else [operator]
 
 
 def _operator_blame(operator: TosaOperator, analysis: Analysis) -> str:

@@ -108,6 +108,17 @@ def _filled(node: NodeState, fill: float | None) -> Folded | None:
     return Folded(array, array)
 
 
+def overload(node: NodeState) -> Any:
+    """The ATen overload that a node calls (edge operators have their names).
+
+    :raises AttributeError: torch has none of that name.
+    """
+    import torch
+
+    namespace, name, variant = node.target.split(".")
+    return getattr(getattr(getattr(torch.ops, namespace), name), variant)
+
+
 def _evaluated(node: NodeState, found: Mapping[str, Folded]) -> Folded | None:
     """One operator in torch; None where it has no ATen form or needs what is no tensor here."""
     import torch
@@ -125,8 +136,7 @@ def _evaluated(node: NodeState, found: Mapping[str, Folded]) -> Folded | None:
         return [live(part) for part in item] if isinstance(item, tuple) else item
 
     try:
-        function = getattr(getattr(torch.ops.aten, words[1]), words[2])
-        result = function(*map(live, node.args), **{key: live(item) for key, item in kwargs.items()})
+        result = overload(node)(*map(live, node.args), **{key: live(item) for key, item in kwargs.items()})
         array = result.detach().contiguous().numpy()
     except (RuntimeError, TypeError, AttributeError, NotImplementedError, IndexError):
         return None

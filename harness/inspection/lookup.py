@@ -12,7 +12,6 @@ Only groups that are one TABLE, for one start operator with one tensor argument,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from harness.artifacts.tosa import TosaOperator
 from harness.distributions import Array
 from harness.inspection.analysis import Analysis
 from harness.inspection.decisions import decided, operands
+from harness.inspection.folding import overload
 from harness.inspection.units import Problem
 from harness.snapshots import NodeState, Qparams, Ref
 
@@ -81,11 +81,9 @@ def _evaluated(start: NodeState, values: Array) -> Array | None:
 
     if len(start.refs) != 1 or not isinstance(start.args[0], Ref):
         return None
-    namespace, name, overload = start.target.split(".")
-    function: Any = getattr(getattr(getattr(torch.ops, namespace), name), overload)
     literals = [list(item) if isinstance(item, tuple) else item for item in start.args[1:]]
     try:
-        result = function(torch.from_numpy(values.astype(np.float64)), *literals, **start.kwargs)
+        result = overload(start)(torch.from_numpy(values.astype(np.float64)), *literals, **start.kwargs)
     except (RuntimeError, TypeError, NotImplementedError):
         return None
     evaluated: Array = result.numpy()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
 from harness.snapshots import PassTrace
@@ -28,7 +29,15 @@ class Origins:
 
     def group(self, origin: str) -> tuple[TosaOperator, ...]:
         """Operators of one origin, CONST aside."""
-        return tuple(item for item in self.block.operators if self.of[item.index] == origin and _computes(item))
+        return self._groups.get(origin, ())
+
+    @cached_property
+    def _groups(self) -> Mapping[str | None, tuple[TosaOperator, ...]]:
+        table: dict[str | None, list[TosaOperator]] = {}
+        for item in self.block.operators:
+            if _computes(item):
+                table.setdefault(self.of[item.index], []).append(item)
+        return {origin: tuple(operators) for origin, operators in table.items()}
 
     def results(self, origin: str) -> tuple[str, ...]:
         """What ``leaving`` gives, without data movement ahead of the group's own arithmetic.

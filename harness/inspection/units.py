@@ -27,6 +27,9 @@ from harness.inspection.decisions import RANGES
 
 FLOAT32 = 8 * 2.0**-24
 """Relative error of the few float32 operations between PT2E's scales and a RESCALE's ratio."""
+_SUMS, _EXTREMES, _COMPARISONS = ("ADD", "SUB"), ("MAXIMUM", "MINIMUM"), ("GREATER", "GREATER_EQUAL", "EQUAL")
+JOINS = (*_SUMS, *_EXTREMES, *_COMPARISONS, "CONCAT")
+"""Operators whose operands stand for one unit."""
 SINGLE_ROUND = 1
 """TOSA 1.0, RoundingMode: every RESCALE of ExecuTorch's integer programs rounds once."""
 
@@ -379,9 +382,9 @@ _RULES: Mapping[str, Callable[[Walk, TosaOperator], Meaning]] = {
     **dict.fromkeys(("CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"), _convolution),
     "MATMUL": _matmul,
     "MUL": _product,
-    **dict.fromkeys(("ADD", "SUB"), _sum),
-    **dict.fromkeys(("MAXIMUM", "MINIMUM"), _extreme),
-    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "EQUAL"), _comparison),
+    **dict.fromkeys(_SUMS, _sum),
+    **dict.fromkeys(_EXTREMES, _extreme),
+    **dict.fromkeys(_COMPARISONS, _comparison),
     "CONCAT": _join,
     "SELECT": _choice,
     "PAD": _pad,

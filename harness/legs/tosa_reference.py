@@ -17,6 +17,7 @@ import numpy as np
 
 from harness.distributions import Array
 from harness.legs import Leg, Outputs, always, arrays_of
+from harness.observation import DelegateRecord
 from harness.sampling import EvaluationInput
 
 if TYPE_CHECKING:
@@ -48,13 +49,14 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
     from harness.edge import run_edge_program
 
     def delegate(name: str, module: Any, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        return run_delegate(lowered.tosa[name], module, tensors)
+        return run_delegate(lowered, name, module, tensors)
 
     with torch.no_grad():
         return tuple(arrays_of(run_edge_program(lowered.edge_program, item.arrays, delegate)) for item in inputs)
 
 
-def run_delegate(tosa: bytes, module: Any, tensors: list[Any]) -> list[Any]:
+def run_delegate(lowered: Lowered, name: str, module: Any, tensors: list[Any]) -> list[Any]:
+    """Run one delegate of a program on the tensors that it is called with."""
     from harness.edge import from_memory_order, placeholder_values, result_values, to_memory_order
 
     formal = placeholder_values(module.original_module)
@@ -62,7 +64,8 @@ def run_delegate(tosa: bytes, module: Any, tensors: list[Any]) -> list[Any]:
     if len(formal) != len(tensors):
         raise ReferenceModelError(f"the delegate takes {len(formal)} inputs and is called with {len(tensors)}")
     arrays = [to_memory_order(tensor, like) for tensor, like in zip(tensors, formal, strict=True)]
-    outputs = run_flatbuffer(tosa, _bound(tosa, module.original_module, arrays))
+    [record] = [item for item in lowered.record.delegates if item.name == name]
+    outputs = run_flatbuffer(lowered.tosa[name], _bound(record, arrays))
     if len(outputs) != len(promised):
         raise ReferenceModelError(
             f"the TOSA graph returned {len(outputs)} outputs, the delegate promises {len(promised)}"
@@ -77,19 +80,16 @@ def run_delegate(tosa: bytes, module: Any, tensors: list[Any]) -> list[Any]:
     return results
 
 
-def _bound(tosa: bytes, program: Any, arrays: list[Array]) -> list[Array]:
+def _bound(record: DelegateRecord, arrays: list[Array]) -> list[Array]:
     """Arrays in the order of the TOSA graph's inputs.
 
     The serializer drops inputs that nothing reads (the ``buffers`` oracle reports that), so where
     the numbers differ they are matched by name.
     """
-    from harness.artifacts.tosa import decode_tosa
-    from harness.edge import placeholder_names
-
-    wanted = decode_tosa(tosa).main.inputs
+    wanted = record.tosa_inputs
     if len(wanted) == len(arrays):
         return arrays
-    by_name = dict(zip(placeholder_names(program), arrays, strict=True))
+    by_name = dict(zip(record.inputs, arrays, strict=True))
     missing = [name for name in wanted if name not in by_name]
     if missing:
         raise ReferenceModelError(f"the TOSA graph has inputs {missing} that the delegate is not called with")

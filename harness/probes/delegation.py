@@ -9,7 +9,7 @@ directly reads or feeds such an operator, which keeps it from being quantized on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from harness.probes.results import FallenBack
@@ -25,26 +25,17 @@ def fallen_back(recipe: str, lowered: Any, partitioner: Any, reasons: Mapping[st
     :param reasons: what the partitioner reported, by node name (``harness.compat.support``).
     """
     from harness.compat.support import listed
+    from harness.edge import cpu_nodes
     from harness.states import operator_name
 
     left_float = set(parse_recipe(recipe).float_nodes)
     found = []
-    for node in _on_cpu(lowered.edge_program.graph_module):
+    for node in cpu_nodes(lowered.edge_program.graph_module):
         name = operator_name(node.target)
         near = (node, *node.all_input_nodes, *node.users)
         by_recipe = bool(left_float) and any(_inside(item, left_float) for item in near)
         found.append(FallenBack(name, node.name, listed(name, partitioner), reasons.get(node.name, ""), by_recipe))
     return tuple(found)
-
-
-def _on_cpu(module: Any) -> Iterator[Any]:
-    from harness.states import operator_name
-
-    for node in module.graph.nodes:
-        if node.op == "call_function":
-            name = operator_name(node.target)
-            if not name.startswith("quantized_decomposed.") and name not in ("getitem", "executorch_call_delegate"):
-                yield node
 
 
 def _inside(node: Any, modules: set[str]) -> bool:

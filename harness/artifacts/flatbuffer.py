@@ -100,7 +100,12 @@ class Table:
 
 def root_table(data: bytes) -> Table:
     """The table that a file begins with."""
-    return Table(data, _number(data, 0, "I"), Budget(4 * len(data)))
+    return Table(data, _number(data, 0, "I"), budget_of(data))
+
+
+def budget_of(data: bytes) -> Budget:
+    """What a file of this size may list: vectors may be shared, but not by all."""
+    return Budget(4 * len(data))
 
 
 def _number(data: bytes, at: int, code: str) -> int:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.artifacts.flatbuffer import budget_of
 from harness.distributions import Array
 from harness.errors import BadInput
 
@@ -152,17 +153,11 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.left = 4 * len(data)  # vectors may be shared, but not by all
-
-    def take(self, count: int, name: str) -> None:
-        """Entries are taken from a budget that the file's size sets, or nested damaged vectors would not end."""
-        if count > self.left:
-            raise ValueError(f"{name} has {count} entries, more than {len(self.data)} bytes can hold")
-        self.left -= count
+        self.budget = budget_of(data)
 
     def many(self, owner: Any, name: str) -> list[Any]:
         count = getattr(owner, f"{name}Length")()
-        self.take(count, name)
+        self.budget.take(count, name)
         entries = [getattr(owner, name)(index) for index in range(count)]
         if any(entry is None for entry in entries):
             raise ValueError(f"an entry of {name} is missing")
@@ -176,7 +171,7 @@ class _Reader:
         start, count = owner._tab.Vector(owner._tab.Offset(slot)), owner.DataLength()
         if start < 0 or start + count > len(self.data):
             raise ValueError(f"data of {owner.Name()!r} end at byte {start + count} of {len(self.data)}")
-        self.take(count, "data")
+        self.budget.take(count, "data")
         return start, start + count
 
 

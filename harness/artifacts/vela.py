@@ -24,7 +24,7 @@ ALIGNMENT = 16
 _HEADER = struct.Struct("<16sIB11s")
 _IO = struct.Struct("<9i")
 _BLOCKS = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")
-_COMMANDS = (b"COP1", b"COP2")
+COMMAND_MAGIC = (b"COP1", b"COP2")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class VelaPayload:
     :param commands: driver actions and command words, from the FourCC on.
     :param weights: contents of region 0.
     :param scratch_size: bytes of region 1.
+    :param fast_scratch_size: bytes of region 2; 0 where it is not said (a delegate never does).
     """
 
     commands: bytes
@@ -68,6 +69,7 @@ class VelaPayload:
     scratch_size: int
     inputs: tuple[VelaIO, ...]
     outputs: tuple[VelaIO, ...]
+    fast_scratch_size: int = 0
 
 
 def decode_vela(data: bytes, named: Mapping[str, bytes] | None = None) -> VelaPayload:
@@ -80,7 +82,7 @@ def decode_vela(data: bytes, named: Mapping[str, bytes] | None = None) -> VelaPa
     missing = [name for name in _BLOCKS if name not in blocks]
     if missing:
         raise _damaged(f"has no block {missing[0]}")
-    if blocks["cmd_data"][:4] not in _COMMANDS:
+    if blocks["cmd_data"][:4] not in COMMAND_MAGIC:
         raise _damaged(f"has commands that begin with {blocks['cmd_data'][:4]!r}, not with COP1")
     if len(blocks["scratch_size"]) != 4:
         raise _damaged(f"has {len(blocks['scratch_size'])} bytes of scratch_size where 4 are expected")

@@ -1,0 +1,116 @@
+"""Fixed-point arithmetic of the NPU: scaling with its rounding modes, on whole arrays.
+
+A value is scaled as ``(value * scale + r) >> shift`` with an arithmetic shift, where ``r`` is
+half a unit for NATURAL and differs for the other modes. All arrays are int64. Where a product
+could leave 63 bits the same is computed with Python's integers, so that nothing ever wraps.
+
+Facts: the template ``Scale`` in regor/compiler/graphir_optimiser.cpp, by which the compiler
+itself folds constants, covers every rounding mode.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+_LARGEST = 2**63 - 1
+
+
+class Rounding(Enum):
+    """How a scaled value becomes an integer; names as in the U85 interface."""
+
+    NATURAL = "natural"
+    DOUBLE_SYMMETRIC = "double symmetric"
+    DOUBLE_ASYMMETRIC = "double asymmetric"
+    SYMMETRIC = "symmetric"
+    TRUNCATE_TO_ZERO = "truncate to zero"
+    TRUNCATE_TO_LOWER = "truncate to lower"
+
+
+U55_ROUNDING = (Rounding.DOUBLE_SYMMETRIC, Rounding.TRUNCATE_TO_ZERO, Rounding.NATURAL)
+U85_OFM_ROUNDING = (
+    Rounding.DOUBLE_SYMMETRIC,
+    Rounding.NATURAL,
+    Rounding.DOUBLE_ASYMMETRIC,
+    Rounding.SYMMETRIC,
+    Rounding.TRUNCATE_TO_ZERO,
+    Rounding.TRUNCATE_TO_LOWER,
+)
+U85_IFM_ROUNDING = (Rounding.DOUBLE_SYMMETRIC, Rounding.NATURAL)
+
+
+def rescale(values: Ints, scale: Ints | int, shift: Ints | int, rounding: Rounding, double_round: int = 0) -> Ints:
+    """``values * scale`` shifted right by ``shift``, rounded.
+
+    :param scale: one number, or one for each channel (the last axis).
+    :param shift: bits, 0 to 63, one or one for each channel.
+    :param double_round: Ethos-U85's DBL_RND: moves the constant of the double rounding modes from
+        2**30 to 2**(30 - n) and its threshold from a shift of 31 to 31 - n.
+    """
+    if _is_unit(scale, shift):
+        return values
+    if not _fits(values, scale):
+        return _rescale_exactly(values, scale, shift, rounding, double_round)
+    shift_of = np.asarray(shift, np.int64)
+    product = values * np.asarray(scale, np.int64)
+    return (product + _rounding_term(values, shift_of, rounding, double_round)) >> shift_of
+
+
+def _is_unit(scale: Ints | int, shift: Ints | int) -> bool:
+    return isinstance(scale, int) and isinstance(shift, int) and scale == 1 and shift == 0
+
+
+def _fits(values: Ints, scale: Ints | int) -> bool:
+    """Whether product and rounding term stay below 2**63."""
+    if values.size == 0:
+        return True
+    largest = max(-int(values.min()), int(values.max()))
+    factor = abs(scale) if isinstance(scale, int) else int(np.abs(scale).max(initial=0))
+    return largest * factor < 2**62
+
+
+def _rounding_term(values: Ints, shift: Ints, rounding: Rounding, double_round: int) -> Ints:
+    half: Ints = np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
+    if rounding is Rounding.NATURAL:
+        return half
+    if rounding is Rounding.TRUNCATE_TO_LOWER:
+        return np.zeros_like(half)
+    negative = values < 0
+    if rounding is Rounding.SYMMETRIC:
+        return half - (negative & (shift > 0))
+    if rounding is Rounding.TRUNCATE_TO_ZERO:
+        return np.where(negative, (np.int64(1) << shift) - 1, 0)
+    more: Ints = np.where(shift > 31 - double_round, np.int64(1) << (30 - double_round), 0)
+    if rounding is Rounding.DOUBLE_SYMMETRIC:
+        more = np.where(negative, -more, more)
+    term: Ints = half + more
+    return term
+
+
+def _rescale_exactly(values: Ints, scale: Ints | int, shift: Ints | int, rounding: Rounding, double_round: int) -> Ints:
+    """The same in Python's integers, for the rare operand whose product leaves 63 bits."""
+    shifts = np.asarray(shift, np.int64)
+    term = np.broadcast_to(_rounding_term(values, shifts, rounding, double_round), values.shape)
+    wide = values.astype(object) * np.asarray(scale).astype(object) + term.astype(object)
+    result = wide >> np.broadcast_to(shifts, values.shape).astype(object)
+    return np.asarray(np.clip(result, -_LARGEST - 1, _LARGEST), dtype=np.int64)
+
+
+def wrap(values: Ints, bits: int, signed: bool) -> Ints:
+    """The low ``bits`` of each value, read as a signed or unsigned number."""
+    if bits >= 64:
+        return values
+    low: Ints = values & ((1 << bits) - 1)
+    if signed:
+        low = low - ((low >> (bits - 1)) << bits)
+    return low
+
+
+def divide_rounding_away(total: Ints, count: Ints) -> Ints:
+    """``total / count`` to the nearest integer, ties away from zero (the averaging of padded pools)."""
+    magnitude = (2 * np.abs(total) + count) // (2 * count)
+    return np.where(total < 0, -magnitude, magnitude)

@@ -1,0 +1,53 @@
+"""The state of the NPU between and during operations.
+
+``Npu`` holds registers, memory, the chain buffers and accumulators of Ethos-U85, and what the
+operation under way has read and written so far. The operations themselves are functions that
+take it: ``convolution``, ``pooling``, ``elementwise``, ``resize``, ``dma``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness.ethosu.accelerator import Accelerator
+from harness.ethosu.arithmetic import Ints
+from harness.ethosu.memory import Memory
+from harness.ethosu.records import Access, Command, StreamIssue
+from harness.ethosu.state import Registers
+
+
+@dataclass
+class Npu:
+    """Everything that an operation depends on.
+
+    :param chained: values in chain buffers by number (U85), in the precision of their OFM.
+    :param accumulators: what the last operation left in the accumulators [height, width, depth].
+    :param condition: was the single element that the last kernel stored other than zero? None after
+        one that stored several (U85's COND_STATUS).
+    :param reads: accesses of the operation under way.
+    :param result: what it stored, as it lies in memory [height, width, depth].
+    """
+
+    accelerator: Accelerator
+    memory: Memory
+    registers: Registers = field(default_factory=Registers)
+    chained: dict[int, Ints] = field(default_factory=dict)
+    accumulators: Ints | None = None
+    condition: bool | None = None
+    issues: list[StreamIssue] = field(default_factory=list)
+    reads: list[Access] = field(default_factory=list)
+    writes: list[Access] = field(default_factory=list)
+    result: Ints | None = None
+    command: Command | None = None
+    step: int = -1
+
+    def begin(self, command: Command) -> None:
+        """Make ``command`` the operation under way."""
+        self.command, self.step = command, self.step + 1
+        self.reads, self.writes, self.result = [], [], None
+
+    def report(self, kind: str, message: str, *, certain: bool = True) -> None:
+        """Note an issue of the operation under way."""
+        assert self.command is not None
+        operation = self.command.name.removeprefix("OP_")
+        self.issues.append(StreamIssue(kind, message, operation, self.step, self.command.offset, certain))

@@ -1,0 +1,148 @@
+"""The registers while a stream runs, and what they say about the operation that is issued.
+
+A register keeps its value until it is written again. One that was never written has no value
+here: reading it raises ``UnsetRegister``, which becomes an issue, because what hardware holds
+after reset is not the stream's to rely on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.ethosu.featuremap import FeatureMap
+from harness.ethosu.records import Command, StreamError, Unimplemented
+
+_Choice = TypeVar("_Choice")
+
+CHAINED, NO_STORAGE = 2, 3
+_BITS = (8, 16, 32, 64)
+
+
+class UnsetRegister(StreamError):
+    """An operation depends on a register that the stream did not write before."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"depends on {name}, which no command has written")
+
+
+class Registers:
+    """All registers, name -> fields."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Mapping[str, int]] = {}
+
+    def set(self, command: Command) -> None:
+        """Keep what a ``SET_…`` command writes."""
+        self._held[command.name.removeprefix("SET_")] = command.fields
+
+    def snapshot(self) -> Mapping[str, Mapping[str, int]]:
+        """All registers as they are now."""
+        return dict(self._held)
+
+    def get(self, name: str, field: str = "value") -> int:
+        """:raises UnsetRegister: nothing wrote it."""
+        try:
+            return self._held[name][field]
+        except KeyError:
+            if name in self._held:
+                raise
+            raise UnsetRegister(name) from None
+
+    def get_or(self, name: str, default: int, field: str = "value") -> int:
+        """For registers and fields that a family of configurations does not have."""
+        held = self._held.get(name)
+        return default if held is None else held.get(field, default)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Taps, strides, dilation and padding of a convolution or pooling.
+
+    :param height: taps, dilation not counted.
+    :param reach_y: rows that the taps span: ``(height - 1) * dilation + 1``.
+    """
+
+    height: int
+    width: int
+    reach_y: int
+    reach_x: int
+    stride_y: int
+    stride_x: int
+    dilation_y: int
+    dilation_x: int
+    part_kernel: bool
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def padded(self) -> bool:
+        return bool(self.top or self.left or self.bottom or self.right)
+
+
+def choose(values: Sequence[_Choice], code: int, what: str) -> _Choice:
+    """The entry of a table.
+
+    :raises Unimplemented: the table ends before ``code``.
+    """
+    if code >= len(values):
+        raise Unimplemented(f"{what} {code} is not implemented")
+    return values[code]
+
+
+def kernel_of(registers: Registers) -> Kernel:
+    """Read the KERNEL and IFM_PAD registers."""
+    stride = "KERNEL_STRIDE"
+    dilation_y = registers.get(stride, "dilation_y") + 1
+    dilation_x = registers.get(stride, "dilation_x") + 1
+    reach_y, reach_x = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
+    return Kernel(
+        height=(reach_y - 1) // dilation_y + 1,
+        width=(reach_x - 1) // dilation_x + 1,
+        reach_y=reach_y,
+        reach_x=reach_x,
+        stride_y=registers.get(stride, "stride_y_m1") + 1,
+        stride_x=registers.get(stride, "stride_x_m1") + 1,
+        dilation_y=dilation_y,
+        dilation_x=dilation_x,
+        part_kernel=bool(registers.get(stride, "weight_order")),
+        top=registers.get("IFM_PAD_TOP"),
+        left=registers.get("IFM_PAD_LEFT"),
+        bottom=registers.get("IFM_PAD_BOTTOM"),
+        right=registers.get("IFM_PAD_RIGHT"),
+    )
+
+
+def feature_map_of(registers: Registers, role: str, shape: tuple[int, int, int]) -> FeatureMap:
+    """Read the registers of one operand in memory.
+
+    :param shape: height, width and depth, which follow from the operation.
+    :raises Unimplemented: a storage or element size without an implementation.
+    """
+    if registers.get_or(f"{role}_PRECISION", 0, "storage"):
+        raise Unimplemented(f"{role} storage {registers.get(f'{role}_PRECISION', 'storage')} is not implemented")
+    return FeatureMap(
+        role,
+        registers.get(f"{role}_REGION"),
+        _bases(registers, role),
+        *shape,
+        height0=registers.get(f"{role}_HEIGHT0_M1") + 1,
+        height1=registers.get(f"{role}_HEIGHT1_M1") + 1,
+        width0=registers.get(f"{role}_WIDTH0_M1") + 1,
+        stride_y=registers.get(f"{role}_STRIDE_Y"),
+        stride_x=registers.get(f"{role}_STRIDE_X"),
+        stride_c=registers.get(f"{role}_STRIDE_C"),
+        bits=_BITS[registers.get(f"{role}_PRECISION", "precision")],
+        signed=bool(registers.get(f"{role}_PRECISION", "type")),
+        bricks=bool(registers.get(f"{role}_PRECISION", "format")),
+        zero_point=registers.get(f"{role}_ZERO_POINT"),
+    )
+
+
+def _bases(registers: Registers, role: str) -> tuple[int, int, int, int]:
+    first, second, third, fourth = (registers.get(f"{role}_BASE{index}") for index in range(4))
+    return first, second, third, fourth

@@ -1,0 +1,64 @@
+"""Rounding modes and scaling, against values worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.ethosu.arithmetic import Rounding, divide_rounding_away, rescale, wrap
+
+
+def _ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("rounding", "expected"),
+    [  # -5/2, -3/2, 3/2, 5/2
+        (Rounding.NATURAL, (-2, -1, 2, 3)),
+        (Rounding.SYMMETRIC, (-3, -2, 2, 3)),
+        (Rounding.TRUNCATE_TO_ZERO, (-2, -1, 1, 2)),
+        (Rounding.TRUNCATE_TO_LOWER, (-3, -2, 1, 2)),
+        (Rounding.DOUBLE_SYMMETRIC, (-2, -1, 2, 3)),
+        (Rounding.DOUBLE_ASYMMETRIC, (-2, -1, 2, 3)),
+    ],
+)
+def test_halves(rounding: Rounding, expected: tuple[int, ...]) -> None:
+    assert rescale(_ints(-5, -3, 3, 5), 1, 1, rounding).tolist() == list(expected)
+
+
+def test_double_rounding_adds_its_constant_above_a_shift_of_31() -> None:
+    just_below = (1 << 31) - (1 << 30)  # half of 2**32 minus the constant
+    assert rescale(_ints(just_below), 1, 32, Rounding.NATURAL).tolist() == [0]
+    assert rescale(_ints(just_below), 1, 32, Rounding.DOUBLE_SYMMETRIC).tolist() == [1]
+    assert rescale(_ints(-just_below - 1), 1, 32, Rounding.DOUBLE_SYMMETRIC).tolist() == [-1]
+    assert rescale(_ints(-just_below - 1), 1, 32, Rounding.DOUBLE_ASYMMETRIC).tolist() == [0]
+    assert rescale(_ints(just_below), 1, 31, Rounding.DOUBLE_SYMMETRIC).tolist() == [1]
+
+
+def test_double_round_field_moves_constant_and_threshold() -> None:
+    value = (1 << 15) - (1 << 14)
+    assert rescale(_ints(value), 1, 16, Rounding.DOUBLE_SYMMETRIC, double_round=16).tolist() == [1]
+    assert rescale(_ints(value), 1, 16, Rounding.DOUBLE_SYMMETRIC, double_round=14).tolist() == [0]
+
+
+def test_per_channel_scale_and_shift() -> None:
+    values = np.array([[[10, 10, 10]]], np.int64)
+    assert rescale(values, _ints(1, 2, 3), _ints(0, 1, 2), Rounding.NATURAL).tolist() == [[[10, 10, 8]]]
+
+
+def test_products_beyond_63_bits_are_exact() -> None:
+    values = _ints(1 << 46, -(1 << 46))
+    assert rescale(values, (1 << 31) - 1, 40, Rounding.NATURAL).tolist() == [
+        ((1 << 46) * ((1 << 31) - 1) + (1 << 39)) >> 40,
+        (-(1 << 46) * ((1 << 31) - 1) + (1 << 39)) >> 40,
+    ]
+
+
+def test_wrap_keeps_low_bits() -> None:
+    assert wrap(_ints(127, 128, -129, 256), 8, True).tolist() == [127, -128, 127, 0]
+    assert wrap(_ints(-1, 256), 8, False).tolist() == [255, 0]
+
+
+def test_division_ties_go_away_from_zero() -> None:
+    assert divide_rounding_away(_ints(3, -3, 5, -5), _ints(2, 2, 3, 3)).tolist() == [2, -2, 2, -2]

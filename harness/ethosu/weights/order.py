@@ -221,7 +221,7 @@ def _depthwise_padding(geometry: WeightGeometry, accelerator: Accelerator) -> in
     """Slots of padding behind every ten of a depthwise convolution."""
     if not geometry.depthwise or (accelerator.macs <= 256 and geometry.ifm_bits == 8):
         return 0
-    return 2
+    return 2 if accelerator.macs <= 512 else 6
 
 
 def _serpentine(rows: range, columns: range, strides: tuple[int, int], round_to: int, extra: int) -> SubKernel:

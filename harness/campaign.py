@@ -22,6 +22,7 @@ import msgspec
 
 from harness.case import Case, case_digest, encode_case
 from harness.corpus import Entry
+from harness.engines import EngineChoice
 from harness.errors import CannotRun
 from harness.pool import Pool
 from harness.probes import ProbeMode
@@ -40,6 +41,7 @@ class Options:
     :param seconds: time limit, or None.
     :param shard: (index from 1, count).
     :param strict: information counts as a finding.
+    :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
     """
 
     targets: Sequence[str]
@@ -53,6 +55,7 @@ class Options:
     confirm: bool = True
     probes: ProbeMode = "default"
     strict: bool = False
+    ethos_u_engine: EngineChoice = "default"
 
 
 @dataclass
@@ -107,6 +110,7 @@ def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Pr
                     confirm=options.confirm,
                     confirmed=confirmed,
                     probes=options.probes,
+                    ethos_u_engine=options.ethos_u_engine,
                 )
 
     per_graph = 0

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.compat.releases import PACKAGES, installed, release_line
+from harness.compat.vela import default_configuration
+from harness.ethosu.accelerator import ACCELERATORS
+from harness.fvp.advice import binary_steps, runner_steps
+from harness.fvp.boards import BOARDS, Board
+from harness.fvp.discovery import FvpMissing, find_binary, find_runner, version_of
 from harness.registry import legs
 from harness.target import DEFAULT_TARGETS, parse_target
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor's report; ``remedy`` is empty where all is well."""
+    """One item of the doctor's report; ``remedy`` (one or several lines) is empty where all is well."""
 
     name: str
     ok: bool
@@ -30,7 +36,8 @@ _INSTALL = {
     "tosa-tools": "pip install tosa-tools==2026.5.0",
 }
 _MODULES = {"tosa-tools": "tosa_reference_model", "ethos-u-vela": "ethosu.vela"}
-FVP_BINARIES = ("FVP_Corstone_SSE-300_Ethos-U55", "FVP_Corstone_SSE-300_Ethos-U65", "FVP_Corstone_SSE-320")
+_SHOWN = {"ethos-u55": "ethos-u55-128", "ethos-u65": "ethos-u65-256", "ethos-u85": "ethos-u85-256"}
+"""The target of each family whose runner the doctor explains how to build."""
 
 
 def package_checks(versions: Mapping[str, str] | None = None) -> list[Check]:
@@ -64,7 +71,7 @@ def _importable(module: str) -> bool:
 
 
 def leg_checks() -> list[Check]:
-    """One check a leg: can it run for at least one default target?"""
+    """One check a leg: can it run for at least one default target? And what Arm's FVPs lack, family by family."""
     checks = []
     for leg in legs().values():
         reasons = [leg.skip(parse_target(name)) for name in DEFAULT_TARGETS]
@@ -77,19 +84,37 @@ def leg_checks() -> list[Check]:
                 "" if ok else f"wait for {leg.needs}" if leg.needs.startswith("a later") else f"install {leg.needs}",
             )
         )
-    found = [name for name in FVP_BINARIES if shutil.which(name)]
-    checks.append(
-        Check(
-            "FVP on PATH",
-            bool(found),
-            ", ".join(found) or "none",
-            ""
-            if found
-            else "Arm distributes FVPs under an EULA: ExecuTorch's examples/arm/setup.sh --i-agree-to-the-"
-            "contained-eula fetches them; put their folders on PATH (this version does not use them yet)",
-        )
-    )
-    return checks
+    return [*checks, *fvp_checks()]
+
+
+def fvp_checks(environment: Mapping[str, str] | None = None, folder: Path | None = None) -> list[Check]:
+    """Two checks an Ethos-U family: its FVP, and the runners for its targets.
+
+    :param environment: instead of the process's.
+    :param folder: instead of the current folder.
+    """
+    environment = os.environ if environment is None else environment
+    folder = Path.cwd() if folder is None else folder
+    return [check for board in BOARDS.values() for check in _board_checks(board, environment, folder)]
+
+
+def _board_checks(board: Board, environment: Mapping[str, str], folder: Path) -> Iterator[Check]:
+    name = f"FVP for {board.family}"
+    try:
+        binary = find_binary(board, environment)
+        yield Check(name, True, f"{version_of(binary, environment)} ({binary})")
+    except FvpMissing as problem:
+        yield Check(name, False, str(problem), binary_steps(board))
+    found, problems = [], {}
+    for target in (name for name in ACCELERATORS if name.startswith(board.family)):
+        try:
+            runner = find_runner(board, default_configuration(target), environment, folder)
+            found.append(f"{target}: {runner}")
+        except FvpMissing as problem:
+            problems[target] = str(problem)
+    shown = _SHOWN[board.family]
+    steps = "" if found else runner_steps(board, shown)
+    yield Check(f"FVP runner for {board.family}", bool(found), "; ".join(found) or problems[shown], steps)
 
 
 def required_missing() -> list[Check]:

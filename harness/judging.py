@@ -15,6 +15,7 @@ from harness.observation import LegResult, Mismatch, Observation
 from harness.target import parse_target
 
 EAGER, QUANTIZED, TOSA = "eager", "quantized-eager", "tosa-reference"
+MODEL, FVP = "ethos-u-model", "ethos-u-fvp"
 
 
 def reference_leg(observation: Observation) -> str:

@@ -27,7 +27,19 @@ from pathlib import Path
 from harness.case import read_case
 from harness.errors import CannotRun
 from harness.observation import Failure, Observation
-from harness.protocol import Captured, CaptureTask, CaseResult, Stage, Task, receive, send
+from harness.protocol import (
+    Answer,
+    Captured,
+    CaptureTask,
+    CaseResult,
+    EmitTask,
+    Emitted,
+    Question,
+    Stage,
+    Task,
+    receive,
+    send,
+)
 from harness.triage import finding_of
 
 TIME_LIMIT = 300.0
@@ -55,7 +67,7 @@ class _Worker:
     log: Path
     served: int = 0
 
-    def ask(self, task: Task | CaptureTask, limit: float) -> CaseResult | Captured | Death:
+    def ask(self, task: Question, limit: float) -> Answer | Death:
         assert self.process.stdin
         assert self.process.stdout
         stage, timed_out = "start", threading.Event()
@@ -70,7 +82,7 @@ class _Worker:
             with suppress(BrokenPipeError):
                 send(self.process.stdin, task)
             while (message := receive(self.process.stdout)) is not None:
-                if isinstance(message, (CaseResult, Captured)):
+                if isinstance(message, (CaseResult, Captured, Emitted)):
                     self.served += 1
                     return message
                 if isinstance(message, Stage):
@@ -168,7 +180,18 @@ class Pool:
         assert isinstance(answer, Captured)
         return answer
 
-    def _ask(self, task: Task | CaptureTask) -> CaseResult | Captured | Death:
+    def emit(self, task: EmitTask) -> Emitted:
+        """Have a worker lower a case."""
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            return Emitted(
+                problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}; "
+                f"'armdiff fuzz' counts that as a finding. Last output: {answer.log[-300:]}"
+            )
+        assert isinstance(answer, Emitted)
+        return answer
+
+    def _ask(self, task: Question) -> Answer | Death:
         try:
             worker = self._idle.get_nowait()
         except queue.Empty:

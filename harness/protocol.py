@@ -11,6 +11,7 @@ from typing import IO
 
 import msgspec
 
+from harness.engines import EngineChoice
 from harness.probes import ProbeMode
 from harness.triage import Finding
 
@@ -26,6 +27,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param user_file: the checked file whose ``configure`` prepares the quantizer.
     :param plant: also measure whether two planted steps would be caught.
     :param probes: which probes run (``harness.probes``).
+    :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
     """
 
     case: str
@@ -35,6 +37,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     user_file: str | None = None
     plant: bool = False
     probes: ProbeMode = "default"
+    ethos_u_engine: EngineChoice = "default"
 
 
 class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
@@ -44,6 +47,17 @@ class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
     folder: str
     target: str
     recipe: str
+
+
+class EmitTask(msgspec.Struct, frozen=True, kw_only=True, tag="emit"):
+    """Lower a case and hand back its program.
+
+    :param case: path of the case file; its tensors lie beside it.
+    :param target: compile for this target instead of the case's own.
+    """
+
+    case: str
+    target: str | None = None
 
 
 class Stage(msgspec.Struct, frozen=True, tag="stage"):
@@ -97,7 +111,16 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True, tag="captured"):
     float_nodes: tuple[str, ...] = ()
 
 
-Message = Task | CaptureTask | Stage | CaseResult | Captured
+class Emitted(msgspec.Struct, frozen=True, kw_only=True, tag="emitted"):
+    """The bytes of a ``.pte``, or why there are none, in one line."""
+
+    program: bytes = b""
+    problem: str | None = None
+
+
+Question = Task | CaptureTask | EmitTask
+Answer = CaseResult | Captured | Emitted
+Message = Question | Stage | Answer
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Message)

@@ -19,7 +19,19 @@ from pathlib import Path
 
 from harness.errors import ArmdiffError
 from harness.observation import Mismatch, Observation
-from harness.protocol import Captured, CaptureTask, CaseResult, Stage, Task, Tightness, receive, send
+from harness.protocol import (
+    Answer,
+    Captured,
+    CaptureTask,
+    CaseResult,
+    EmitTask,
+    Emitted,
+    Stage,
+    Task,
+    Tightness,
+    receive,
+    send,
+)
 
 
 def main() -> None:
@@ -46,7 +58,14 @@ def main() -> None:
         gc.collect()
 
 
-def _serve(task: object, announce: Callable[[str], None]) -> CaseResult | Captured:
+def _serve(task: object, announce: Callable[[str], None]) -> Answer:
+    if isinstance(task, EmitTask):
+        from harness.emission import emit_program
+
+        try:
+            return emit_program(task, announce)
+        except ArmdiffError as error:
+            return Emitted(problem=str(error))
     if isinstance(task, CaptureTask):
         from harness.capture import capture_file
 
@@ -91,6 +110,7 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
             clock,
             tensors,
             only_legs=task.legs or None,
+            engine=task.ethos_u_engine,
             configure=configure,
             model=copy.deepcopy(original),
             probes=task.probes,
@@ -170,7 +190,7 @@ def _plant(observation: Observation) -> bool | None:
 
     The element is the one in the middle; the direction is the one that stays inside the codes.
     """
-    from harness.judging import TOSA, reference_leg
+    from harness.judging import EAGER, QUANTIZED, TOSA, reference_leg
     from oracles.numeric import ORACLE
 
     domain = observation.lowering.outputs[0].domain if observation.lowering.outputs else None
@@ -188,7 +208,8 @@ def _plant(observation: Observation) -> bool | None:
     runs = list(reference)
     runs[0] = (planted, *runs[0][1:])
     leg = replace(observation.legs[TOSA], outputs=tuple(runs))
-    altered = replace(observation, legs={**observation.legs, TOSA: leg})
+    others = {name: observation.legs[name] for name in (EAGER, QUANTIZED)}  # an engine would see any error
+    altered = replace(observation, legs={**others, TOSA: leg})
     return bool(ORACLE.judge(altered))
 
 

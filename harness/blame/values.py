@@ -12,14 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from harness.agreement import KINDS
 from harness.blame.bracket import blamed, bracket_values
 from harness.distributions import Array
 from harness.judging import reference_leg
 from harness.lowering import Lowered
 from harness.observation import Mismatch, Observation
 
-_NO_BLAME = ("count", "shape", "dtype", "qmin lost")
-"""Kinds that are not wrong values, or no single pass's fault."""
+_NO_BLAME = ("count", "shape", "dtype", "qmin lost", *KINDS)
+"""Kinds that are not wrong values, or no single pass's fault, or say what happened after the passes."""
 
 
 def blamed_values(mismatch: Mismatch, observation: Observation, lowered: Lowered) -> Mismatch:
@@ -57,6 +58,6 @@ def blamed_values(mismatch: Mismatch, observation: Observation, lowered: Lowered
 
 def unblamed(mismatch: Mismatch) -> Mismatch:
     """The mismatch as it was before its values were bracketed: what one run says without graphs."""
-    if mismatch.oracle not in ("numeric", "outputs"):
+    if mismatch.oracle not in ("numeric", "outputs") or mismatch.kind in KINDS:
         return mismatch
     return replace(mismatch, pass_name=None, last_right=None)

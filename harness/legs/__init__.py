@@ -3,7 +3,8 @@
 A leg takes a ``Lowered`` and the evaluation inputs and returns, for every input, the program's
 outputs as numpy arrays in user order. It raises whatever goes wrong; the runner turns that into
 a failure with the stage ``leg:<name>``. ``skip`` says why a leg cannot run for a case or on this
-machine: such a leg is counted and explained, never silently green.
+machine: such a leg is counted and explained, never silently green. What only shows while it runs
+(a kernel that an engine was built without) is raised as ``NotRunnable``, with the same effect.
 
 Modules here import torch lazily, inside ``run``, so that ``doctor`` can list legs quickly.
 """
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from harness.lowering import Lowered
 
 Outputs = tuple[tuple[Array, ...], ...]
+
+
+class NotRunnable(Exception):
+    """A leg cannot run this program here, for a reason (one line) that lies in the machine and not in the program."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,98 @@
+"""The verb ``check``: a user's own model, captured as one case a target, and run as any other case.
+
+The user's file is executed in a worker only. A model that fails in eager, or a file that defines
+no model, is bad input and no finding.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.campaign import Progress
+from harness.cli.environment import corpus_folders, need_engine, need_environment
+from harness.cli.options import (
+    engine_option,
+    jobs_option,
+    json_option,
+    out_option,
+    probes_option,
+    strict_option,
+    target_option,
+)
+from harness.cli.results import finish
+from harness.console import Reporter
+from harness.corpus import entries
+from harness.engines import EngineChoice
+from harness.errors import ArmdiffError, BadInput
+from harness.pool import Pool
+from harness.probes import ProbeMode
+from harness.protocol import CaptureTask, Task
+from harness.recipe import parse_recipe
+from harness.summary import Tally
+from harness.target import parse_target
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--recipe", default="a8w8", show_default=True, help="Quantization recipe, e.g. a8w8,per-tensor,qmin=-127."
+)
+@click.option("--leg", "legs", multiple=True, help="Only this leg (and its reference), repeatable.")
+@target_option
+@engine_option
+@jobs_option
+@probes_option("all")
+@strict_option
+@out_option
+@json_option
+def check(
+    file: Path,
+    recipe: str,
+    legs: tuple[str, ...],
+    targets: tuple[str, ...],
+    engine: EngineChoice,
+    jobs: int,
+    probes: ProbeMode,
+    strict: bool,
+    out: Path,
+    json_file: str | None,
+) -> None:
+    """Run every leg and oracle on a user's own model.
+
+    FILE is Python and defines model (an nn.Module) and calibration (a list of input tuples); optionally
+    inputs (tuples to evaluate) and configure (a function that receives the quantizer).
+
+    Example: armdiff check my_model.py --target TOSA-1.0+INT --recipe a8w8,qmin=-127
+    """
+    from harness.registry import legs as known_legs
+
+    for leg in legs:
+        if leg not in known_legs():
+            raise BadInput("--leg", f"unknown leg {leg!r}", f"use one of {', '.join(known_legs())}")
+    if not file.is_file():
+        raise BadInput(str(file), "is no file", "give a Python file that defines model and calibration")
+    parse_recipe(recipe, "--recipe")
+    need_environment()
+    need_engine(engine, targets)
+    tally, reporter = Tally(entries(corpus_folders()), strict=strict), Reporter(None)
+    with Pool(min(jobs, len(targets))) as pool, reporter:
+        tasks = []
+        for name in targets:
+            spelled = recipe if parse_target(name).quantized else "float"
+            folder = out / "check" / f"{file.stem}-{name}"
+            captured = pool.capture(CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled))
+            if captured.problem is not None:
+                raise ArmdiffError(captured.problem)
+            tasks.append(Task(case=captured.case, legs=legs, user_file=str(file), probes=probes, ethos_u_engine=engine))
+        progress = Progress(tally)
+        tally.graphs = 1
+        for result in pool.run(tasks):
+            tally.add(result)
+            reporter.case(progress, result)
+    for result in tally.invalid:
+        tally.problems.append(f"{file}: the model {result.invalid}; make it run in eager first")
+    if tally.problems:
+        raise ArmdiffError(tally.problems[0])
+    finish(tally, json_file, f"{file}: {tally.cases} cases on {', '.join(targets)}", targets=list(targets))

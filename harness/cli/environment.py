@@ -1,0 +1,58 @@
+"""What a verb finds around it: the installed packages and the corpus of the checkout.
+
+A verb asks before it starts a worker, so that what is missing is one line and not the death of
+a process. ``harness.doctor`` knows what is required.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.corpus import default_corpus
+from harness.engines import EngineChoice, check_engine
+from harness.errors import BadInput, CannotRun
+from harness.target import parse_target
+
+
+def corpus_folders(*, required: bool = False) -> list[Path]:
+    """The checkout's corpus, if there is one.
+
+    :raises BadInput: it is required, and armdiff does not run from a checkout.
+    """
+    folder = default_corpus()
+    if folder is None and required:
+        raise BadInput("PATHS", "are missing and armdiff does not run from a checkout", "give corpus folders")
+    if folder is None or not any(folder.rglob("status.toml")):
+        return []
+    return [folder]
+
+
+def installed_line() -> str:
+    """The release line and the versions of the packages that decide it."""
+    from harness.compat.releases import installed, release_line
+
+    versions = ", ".join(f"{name} {version}" for name, version in installed().items())
+    return f"release line {release_line() or 'unknown'} ({versions})"
+
+
+def need_environment() -> None:
+    """Refuse to go on without the packages that lowering needs.
+
+    :raises CannotRun: naming them, and how to install the first.
+    """
+    from harness.doctor import required_missing
+
+    missing = required_missing()
+    if missing:
+        raise CannotRun("not installed: " + ", ".join(item.name for item in missing) + f"; {missing[0].remedy}")
+
+
+def need_engine(choice: EngineChoice, targets: Iterable[str]) -> None:
+    """Refuse an explicit ``--ethos-u-engine`` that this machine cannot serve for the targets of a run.
+
+    :raises CannotRun: there is no FVP for one of them.
+    """
+    from harness.legs.ethos_u_fvp import missing
+
+    check_engine(choice, map(parse_target, dict.fromkeys(targets)), missing)

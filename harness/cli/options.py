@@ -1,0 +1,107 @@
+"""Options that several verbs have, and how the text of each is read.
+
+A callback turns the text into a value or raises ``BadInput`` that names the option, so that
+wrong usage is one line before anything starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from harness.errors import BadInput
+from harness.pool import default_jobs
+from harness.target import DEFAULT_TARGETS, parse_target
+
+
+def read_targets(_: click.Context, __: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(value)) or DEFAULT_TARGETS
+    for name in names:
+        parse_target(name, "--target")
+    return names
+
+
+def read_seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    unit = {"s": 1, "m": 60, "h": 3600}.get(value[-1:])
+    number = value[:-1] if unit else value
+    try:
+        seconds = float(number) * (unit or 1)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e7:
+        raise BadInput("--time", f"{value!r} is not a duration", "write for example 90s, 10m or 2h")
+    return seconds
+
+
+def read_jobs(_: click.Context, __: click.Parameter, value: str) -> int:
+    if value == "auto":
+        return default_jobs()
+    if not value.isdigit() or not 1 <= int(value) <= 256:
+        raise BadInput("--jobs", f"{value!r} is not a number of workers", "write auto or 1 to 256")
+    return int(value)
+
+
+def read_shard(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, int]:
+    index, _, count = value.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise BadInput("--shard", f"{value!r} is no shard", "write for example 2/8")
+    return int(index), int(count)
+
+
+target_option = click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    callback=read_targets,
+    metavar="TARGET",
+    help=f"Compile target, repeatable. Default: {', '.join(DEFAULT_TARGETS)}.",
+)
+json_option = click.option("--json", "json_file", metavar="FILE", help="Write results as JSON ('-': standard output).")
+jobs_option = click.option("--jobs", default="auto", callback=read_jobs, show_default=True, help="Worker processes.")
+out_option = click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("armdiff-out"), show_default=True, help="Folder for cases."
+)
+seed_option = click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0, 2**62), help="Same seed, same graphs."
+)
+known_option = click.option(
+    "--known",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="More corpus folders whose bugs are known, repeatable.",
+)
+
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+
+def probes_option(default: str) -> Callable[[_Decorated], _Decorated]:
+    return click.option(
+        "--probes",
+        type=click.Choice(["default", "all", "none"]),
+        default=default,
+        show_default=True,
+        help="Extra compiles that some oracles need: on the cases whose turn it is, on every case, or none.",
+    )
+
+
+def read_engine(_: click.Context, __: click.Parameter, value: str | None) -> str:
+    return value or "default"
+
+
+engine_option = click.option(
+    "--ethos-u-engine",
+    "engine",
+    type=click.Choice(["model", "fvp", "both"]),
+    callback=read_engine,
+    help="What executes an Ethos-U command stream: armdiff's functional model, Arm's FVP (which must be installed), "
+    "or both, compared bit for bit. Default: the model, and the FVP where it is installed.",
+)
+strict_option = click.option(
+    "--strict", is_flag=True, help="Count information (operators left on the CPU) as findings."
+)

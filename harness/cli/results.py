@@ -1,0 +1,48 @@
+"""How a verb ends: JSON if it was asked for, the listing otherwise, and the exit status.
+
+``--json -`` writes JSON to standard output and silences the text, so that a script reads nothing
+else there. A file that cannot be written is one line and exit status 3.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from harness.cli.environment import installed_line
+from harness.errors import CannotRun
+from harness.summary import Tally, as_json, listing
+
+
+def write_json(file: str | None, data: dict[str, Any]) -> None:
+    """Write results to a file, to standard output (``-``), or nowhere (None).
+
+    :raises CannotRun: the file cannot be written.
+    """
+    if file is None:
+        return
+    text = json.dumps(data, indent=2, allow_nan=False, default=str) + "\n"
+    if file == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(file).write_text(text)
+    except OSError as error:
+        raise CannotRun(f"--json {file}: cannot be written ({error.strerror}); give another file") from None
+
+
+def finish(tally: Tally, json_file: str | None, title: str, **extra: Any) -> NoReturn:
+    """End a verb that ran cases: JSON, the listing, and exit status 1 for new findings.
+
+    :param title: the first line of the listing.
+    :param extra: further entries of the JSON.
+    """
+    write_json(json_file, as_json(tally, **extra))
+    if json_file != "-":
+        click.echo("\n".join([title, installed_line(), "", *listing(tally)]))
+        click.echo("new findings" if tally.new else "nothing new")
+    sys.exit(1 if tally.new else 0)

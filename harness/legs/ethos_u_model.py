@@ -1,0 +1,70 @@
+"""The whole lowered program, its delegates on armdiff's functional model of the Ethos-U.
+
+The model (``harness.ethosu``) executes the payload that Vela emitted, byte for byte; the rest of
+the program runs in eager. What the model does not implement, or a stream that cannot be executed,
+makes the leg say so and not run: the ``stream`` oracle reports the latter as what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.artifacts.program import decode_program
+from harness.artifacts.vela import VelaPayload, decode_vela
+from harness.border import border_of
+from harness.compat.vela import configuration_of
+from harness.distributions import Array
+from harness.ethosu.accelerator import Accelerator, accelerator_named
+from harness.ethosu.machine import execute
+from harness.ethosu.records import StreamError, Unimplemented
+from harness.legs import Leg, NotRunnable, Outputs
+from harness.legs.delegates import run_program
+from harness.observation import DelegateRecord
+from harness.sampling import EvaluationInput
+from harness.target import Target
+
+if TYPE_CHECKING:
+    from harness.lowering import Lowered
+
+
+class ModelError(RuntimeError):
+    """Delegate and program disagree about what crosses the border."""
+
+
+def _skip(target: Target) -> str | None:
+    return None if target.ethos_u else f"{target.name} has no command stream"
+
+
+def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
+    named = decode_program(lowered.record.program).named
+
+    def delegate(record: DelegateRecord, arrays: list[Array]) -> list[Array]:
+        configuration = configuration_of(getattr(lowered.edge_program.graph_module, record.name))
+        if configuration is None:
+            raise NotRunnable(f"delegate {record.name} is for {record.backend}, not for an Ethos-U")
+        accelerator = accelerator_named(configuration.target)
+        return run_payload(lowered.tosa[record.name], decode_vela(record.payload, named), arrays, accelerator)
+
+    return run_program(lowered, inputs, delegate, ModelError)
+
+
+def run_payload(tosa: bytes, payload: VelaPayload, arrays: Sequence[Array], accelerator: Accelerator) -> list[Array]:
+    """Outputs of a payload in the shapes and dtypes of the TOSA graph that it was compiled from.
+
+    :param arrays: in the order of the TOSA graph's inputs.
+    :raises NotRunnable: the stream cannot be executed, by the model or at all.
+    """
+    border = border_of(tosa, payload)
+    try:
+        execution = execute(payload, border.kept(arrays), accelerator)
+    except StreamError as error:
+        raise NotRunnable(f"the command stream cannot be decoded: {error}") from None
+    if execution.outputs is None:
+        assert execution.stopped is not None
+        reason = "the model does not implement it" if isinstance(execution.stopped, Unimplemented) else "it ends early"
+        raise NotRunnable(f"{reason}: {execution.stopped}")
+    return border.restored(execution.outputs)
+
+
+LEG = Leg("ethos-u-model", 3, "nothing more: it is armdiff's own", _skip, _run)

@@ -97,6 +97,8 @@ def choose(values: Sequence[_Choice], code: int, what: str) -> _Choice:
 def kernel_of(registers: Registers) -> Kernel:
     """Read the KERNEL and IFM_PAD registers."""
     stride = "KERNEL_STRIDE"
+    if registers.get(stride, "decomposition"):
+        raise Unimplemented("kernels that are decomposed into parts of 4x4 taps are not implemented")
     dilation_y = registers.get(stride, "dilation_y") + 1
     dilation_x = registers.get(stride, "dilation_x") + 1
     reach_y, reach_x = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1

@@ -2,12 +2,13 @@
 
 import io
 
-from harness.protocol import CaseResult, Stage, Task, receive, send
+from harness.protocol import CaseResult, EmitTask, Emitted, Stage, Task, receive, send
 
 
 def test_messages_survive_the_pipe():
     stream = io.BytesIO()
     messages = [Stage("lower"), Task(case="c.json", legs=("eager",)), CaseResult(case="c", seconds={"a": 0.5})]
+    messages += [EmitTask(case="c.json", target="ethos-u55-128"), Emitted(program=b"\0ET12\xff")]
     for message in messages:
         send(stream, message)
     stream.seek(0)

@@ -190,6 +190,7 @@ class Mismatch:
     :param last_right: the last pass after which it held, where ``pass_name`` is the end of a wider
         bracket than one pass.
     :param information: worth telling and no defect; counts as a finding only if asked for.
+    :param detail: lines that show the place, for people: a disassembly.
     :param signature: message with names and numbers removed where the kind alone would merge
         different causes (exceptions); part of the bucket.
     """
@@ -204,6 +205,7 @@ class Mismatch:
     signature: str = ""
     last_right: str | None = None
     information: bool = False
+    detail: str = ""
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,14 @@ from harness.building import module_of
 from harness.case import Case
 from harness.compat.support import rejection_reasons
 from harness.distributions import Array
-from harness.judging import EAGER, QUANTIZED
-from harness.legs import Leg, Outputs, arrays_of
+from harness.engines import EngineChoice, left_out
+from harness.judging import EAGER, MODEL, QUANTIZED
+from harness.legs import Leg, NotRunnable, Outputs, arrays_of
 from harness.lowering import Configure, Lowered, LoweringFailed, StageClock, compile_program, quantize, tensors_of
 from harness.observation import Domain, Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
 from harness.probes import ProbeMode, Scene, run_probes, scheduled
 from harness.probes import delegation as fallback
+from harness.probes import streams as compared
 from harness.recipe import parse_recipe
 from harness.registry import legs, oracles
 from harness.rounding.walk import envelopes
@@ -51,6 +53,7 @@ def observe(
     tensors: Mapping[str, Array] | None = None,
     *,
     only_legs: Sequence[str] | None = None,
+    engine: EngineChoice = "default",
     configure: Configure | None = None,
     model: torch.nn.Module | None = None,
     probes: ProbeMode = "none",
@@ -59,6 +62,7 @@ def observe(
     """Everything that one case leaves behind.
 
     :param only_legs: run just these legs (the reference leg is always run).
+    :param engine: which of the legs run that execute an Ethos-U command stream (``harness.engines``).
     :param keep: receives the live lowering, with a copy of each graph after every pass.
     :param probes: which probes run: those whose turn it is, all, or none.
     :raises InvalidCase: the module fails in plain eager.
@@ -87,13 +91,14 @@ def observe(
         )
         return Observation(case, inputs, record, results, failure=failure_of(error, clock.current))
     record = replace(lowered.record, mutated=_changed(model, before))
-    target = parse_target(case.target)
+    target, attempted = parse_target(case.target), set[str]()
     for name, leg in legs().items():
         if name in results:
             continue
         wanted = only_legs is None or name in only_legs or name == QUANTIZED
-        reason = leg.skip(target) if wanted else "not asked for"
+        reason = (left_out(name, engine, target) or leg.skip(target)) if wanted else "not asked for"
         results[name] = LegResult(skipped=reason) if reason else _run_leg(leg, lowered, inputs, clock)
+        attempted |= {name} if reason is None else set()
     with clock.stage("probe"):
         rounding = tuple(envelopes(lowered.reference, item.arrays, "rounding") for item in inputs)
         saturation = None
@@ -105,9 +110,14 @@ def observe(
                 envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
                 for item in inputs
             )
+    streams = {}
+    if MODEL in attempted:
+        with clock.stage("probe"):
+            streams = {compared.NAME: compared.compared_delegates(case, lowered, inputs)}
     scene = Scene(case, tensors, configure, fresh, model, inputs, quantized, lowered, results)
     measured = {
         fallback.NAME: fallback.fallen_back(case.recipe, lowered, quantized.partitioner, reasons),
+        **streams,
         **run_probes(chosen, scene, clock),
     }
     return Observation(case, inputs, record, results, rounding, saturation, quantization, probes=measured)
@@ -119,6 +129,7 @@ def examine(
     tensors: Mapping[str, Array] | None = None,
     *,
     only_legs: Sequence[str] | None = None,
+    engine: EngineChoice = "default",
     configure: Configure | None = None,
     model: torch.nn.Module | None = None,
     probes: ProbeMode = "none",
@@ -131,7 +142,15 @@ def examine(
     kept: list[Lowered] = []
     keep = kept if blame else None
     observation = observe(
-        case, clock, tensors, only_legs=only_legs, configure=configure, model=model, probes=probes, keep=keep
+        case,
+        clock,
+        tensors,
+        only_legs=only_legs,
+        engine=engine,
+        configure=configure,
+        model=model,
+        probes=probes,
+        keep=keep,
     )
     with clock.stage("oracles"):
         mismatches = judge(observation)
@@ -204,6 +223,8 @@ def _run_leg(leg: Leg, lowered: Lowered, inputs: Sequence[EvaluationInput], cloc
     try:
         with clock.stage(stage):
             return LegResult(outputs=leg.run(lowered, inputs))
+    except NotRunnable as reason:
+        return LegResult(skipped=str(reason).splitlines()[0])  # fx's interpreter adds lines of its own
     except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
         return LegResult(failure=failure_of(error, stage))
 

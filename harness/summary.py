@@ -136,7 +136,7 @@ def _rank(finding: Finding) -> int:
 
 
 _ORACLES = (
-    *("numeric", "outputs", "quality", "metamorphic", "qparams", "constants"),
+    *("numeric", "stream", "outputs", "quality", "metamorphic", "qparams", "constants"),
     *("buffers", "deterministic", "model-unchanged", "crash"),
 )
 
@@ -191,7 +191,10 @@ def _described(finding: Finding) -> list[str]:
     size = measured_size(finding.measured)
     chain = finding.chain if len(finding.chain) <= LONGEST_CHAIN else (*finding.chain[:4], "…", *finding.chain[-6:])
     head = f"      {' -> '.join(chain)} on {finding.target}, {finding.recipe}" + (f": {size}" if size else "")
-    lines = [head, f"        {finding.message}", f"        case {finding.case}"]
+    lines = [head, f"        {finding.message}"]
+    if finding.detail and finding.oracle == "numeric" and not finding.known:
+        lines += [f"          {line}" for line in finding.detail.splitlines()]
+    lines.append(f"        case {finding.case}")
     if finding.upstream:
         lines.append(f"        known: {finding.upstream}")
     return lines

@@ -135,7 +135,7 @@ def finding_of(mismatch: Mismatch, case: Case, path: str, detail: str = "") -> F
         measured=dict(mismatch.measured),
         recipe=case.recipe,
         case=path,
-        detail=detail,
+        detail=detail or mismatch.detail,
         information=mismatch.information,
         chain=operator_chain(case.graph, output if isinstance(output, int) else None),
     )

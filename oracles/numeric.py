@@ -13,17 +13,25 @@ A mismatch that vanishes once codes below qmin (-127, -32767) are forgiven is a 
 
 A mismatch shows "in range" if it occurs on an input within what calibration saw; otherwise its
 kind says that it needs out-of-range input.
+
+Legs that executed the same compiled program must agree with each other bit for bit
+(``harness.agreement``); of legs that are compared so, only the first is held against envelopes.
+Where a single delegate differs from its TOSA graph (``harness.divergence``), that is told instead:
+with integers, on inputs from the whole range, and with the first operation that differs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from harness.agreement import DIFFERS_FROM_TOSA, Difference, differences, judged
 from harness.distributions import Array
-from harness.judging import compiled_legs, place, reference_leg
+from harness.divergence import DelegateComparison, Origin
+from harness.judging import MODEL, TOSA, place, reference_leg
 from harness.observation import Domain, Envelope, Mismatch, Observation, Oracle
 from harness.sampling import EvaluationInput
 from harness.triage import OUT_OF_RANGE
@@ -111,9 +119,17 @@ def comparisons(
 
 
 def judge(observation: Observation) -> list[Mismatch]:
-    """At most one mismatch a leg: the worst element, in-range inputs first."""
-    found = []
-    for leg in compiled_legs(observation):
+    """At most one mismatch a leg that envelopes judge, and one a kind of difference between compiled legs.
+
+    Each is about the worst element, in-range inputs first.
+    """
+    delegates = list(_delegates(observation))
+    found = delegates + [
+        _disagreement(observation, item)
+        for item in differences(observation)
+        if not (delegates and item.kind == DIFFERS_FROM_TOSA)
+    ]
+    for leg in judged(observation):
         wrong = [item for item in comparisons(observation, leg) if np.any(item.excess > 0)]
         if not wrong:
             continue
@@ -175,6 +191,77 @@ def _mismatch(
             "in_range": bool(in_range),
         },
     )
+
+
+def _disagreement(observation: Observation, found: Difference) -> Mismatch:
+    item = observation.inputs[found.run]
+    wanted, got = (observation.legs[name].outputs[found.run][found.output] for name in found.legs)
+    finite = math.isfinite(found.distance)
+    unit = "units" if found.unit is None else "steps"
+    apart = f", {found.distance:.4g} {unit} apart" if finite else ""
+    step = "" if found.unit is None else f" (one step is {found.unit:.6g})"
+    message = (
+        f"output {found.output} {list(wanted.shape)}, {item.origin} input {found.run}: "
+        f"{found.elements} of {wanted.size} elements differ between legs that ran the same program "
+        f"(on {found.runs} of {len(observation.inputs)} inputs); worst at {place(wanted, found.at)}: "
+        f"{found.legs[1]} {got.flat[found.at]:.6g}, {found.legs[0]} {wanted.flat[found.at]:.6g}{apart}{step}"
+    )
+    return Mismatch(
+        oracle="numeric",
+        kind=found.kind,
+        legs=found.legs,
+        message=message,
+        measured={
+            **({"distance": round(found.distance, 4)} if finite else {}),
+            "unit": unit,
+            **({"step": found.unit} if found.unit is not None else {}),
+            "elements": found.elements,
+            "of": int(wanted.size),
+            "output": found.output,
+            "input": found.run,
+            "inputs": found.runs,
+            "origin": item.origin,
+            "in_range": bool(item.in_range),
+        },
+    )
+
+
+def _delegates(observation: Observation) -> Iterator[Mismatch]:
+    """Delegates whose payload does not compute what its TOSA graph says."""
+    compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
+    for name, comparison in compared.items():
+        found, origin = comparison.difference, comparison.origin
+        if found is None:
+            continue
+        yield Mismatch(
+            oracle="numeric",
+            kind=DIFFERS_FROM_TOSA,
+            pass_name="Vela",
+            legs=(TOSA, MODEL),
+            message=f"{name}, {found}{_place_of(origin)}",
+            measured={
+                "delegate": name,
+                "distance": found.largest,
+                "unit": "units",
+                "elements": found.elements,
+                "of": found.of,
+                "draw": found.draw,
+                **({"operation": origin.step} if origin and origin.step is not None else {}),
+            },
+            signature=origin.tosa_operator if origin else "",
+            detail="\n".join(origin.listing) if origin else "",
+        )
+
+
+def _place_of(origin: Origin | None) -> str:
+    """The first operation that differs, in words."""
+    if origin is None:
+        return ""
+    if origin.step is None or origin.offset is None:
+        return f"; which operation is wrong first could not be told: {origin.doubt}"
+    made = f", which makes {origin.tensor} ({origin.tosa_operator})" if origin.tensor else ""
+    doubt = f" ({origin.doubt})" if origin.doubt else ""
+    return f"; first wrong: step {origin.step} {origin.operation} at {origin.offset:#06x}{made}{doubt}"
 
 
 def _codes(worst: Comparison, got: Array, wanted: Array, observation: Observation) -> str:

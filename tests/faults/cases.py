@@ -134,3 +134,13 @@ def boundary_case(target="ethos-u55-128"):
         node("n1", "view", "n0", shape=[2, 4]),
         target=target,
     )
+
+
+def conv_sigmoid_case():
+    """A convolution with a table, for Ethos-U: weights, scales, a DMA and a kernel."""
+    return _case(
+        {"x": ((1, 3, 8, 8), uniform(-1.0, 1.0))},
+        node("n0", "conv2d", "x", **{**CONV_3X3, "out_channels": 4}),
+        node("n1", "sigmoid", "n0"),
+        target="ethos-u55-128",
+    )

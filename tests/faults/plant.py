@@ -3,14 +3,14 @@
 Each names the upstream issue it stands for, the oracle that must see it, what must be blamed and
 the case on which it shows; the clean twin is the same case without it. One module an oracle:
 ``values`` (crash, quality, model-unchanged), ``qparams`` (with numeric), ``constants``,
-``buffers`` (with outputs), ``plant_probes``.
+``buffers`` (with outputs), ``streams``, ``plant_probes``.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.faults import buffers, constants, plant_probes, qparams, values
+from tests.faults import buffers, constants, plant_probes, qparams, streams, values
 from tests.faults.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
@@ -18,5 +18,6 @@ FAULTS: tuple[Fault, ...] = (
     *qparams.FAULTS,
     *constants.FAULTS,
     *buffers.FAULTS,
+    *streams.FAULTS,
     *(replace(fault, probes="all") for fault in plant_probes.PROBE_FAULTS),
 )

@@ -1,0 +1,83 @@
+"""Each Ethos-U delegate on the functional model against the TOSA reference model, bit for bit.
+
+No probe with a rate: every observation of an Ethos-U target has it under ``streams``. A delegate is
+compared on what the program hands to it for some evaluation inputs, and on integers from the full
+range; on a difference the first operation that differs is named. The stream itself is checked on
+the way (oracle ``stream``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.artifacts.program import decode_program
+from harness.artifacts.vela import VelaPayload, decode_vela
+from harness.compat.vela import configuration_of
+from harness.divergence import DelegateComparison, Draw, compare_delegate, random_draws
+from harness.ethosu.checks import examine
+from harness.ethosu.commands import decode_commands, driver_actions
+from harness.probes import digest_number
+from harness.sampling import CALIBRATION, EvaluationInput
+
+if TYPE_CHECKING:
+    from harness.case import Case
+    from harness.distributions import Array
+    from harness.lowering import Lowered
+    from harness.observation import DelegateRecord
+
+NAME = "streams"
+RANDOM_DRAWS = 2
+
+
+def compared_delegates(
+    case: Case, lowered: Lowered, inputs: Sequence[EvaluationInput]
+) -> Mapping[str, DelegateComparison]:
+    """What the comparison of each delegate found, by the delegate's name in the program."""
+    named = decode_program(lowered.record.program).named
+    handed = _handed(lowered, _some(inputs))
+    compared = {}
+    for record in lowered.record.delegates:
+        configuration = configuration_of(getattr(lowered.edge_program.graph_module, record.name))
+        if configuration is not None:
+            tosa, payload = lowered.tosa[record.name], decode_vela(record.payload, named)
+            draws = (*handed.get(record.name, ()), *random_draws(tosa, RANDOM_DRAWS, digest_number(case) % 2**32))
+            compared[record.name] = _examined(compare_delegate(tosa, payload, configuration.target, draws), payload)
+    return compared
+
+
+def _examined(comparison: DelegateComparison, payload: VelaPayload) -> DelegateComparison:
+    """With what can be read from the stream; without the steps, which are large."""
+    if comparison.stopped and not comparison.steps:
+        return comparison
+    accelerator = driver_actions(payload.commands).accelerator
+    found = examine(comparison.steps, decode_commands(payload.commands, accelerator), accelerator)
+    return replace(comparison, issues=(*comparison.issues, *found), steps=())
+
+
+def _some(inputs: Sequence[EvaluationInput]) -> list[EvaluationInput]:
+    """The first calibration sample and the first input of any other origin."""
+    first = [item for item in inputs if item.origin == CALIBRATION][:1]
+    return first + [item for item in inputs if item.origin != CALIBRATION][:1]
+
+
+def _handed(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Mapping[str, list[Draw]]:
+    """The arrays that the program hands to each delegate, with the reference model in the delegates."""
+    from harness.legs.delegates import run_program
+    from harness.legs.tosa_reference import ReferenceModelError, run_flatbuffer
+
+    handed: dict[str, list[Draw]] = {}
+    for index, item in enumerate(inputs):
+
+        def noting(
+            record: DelegateRecord, arrays: list[Array], name: str = f"{item.origin} input {index}"
+        ) -> list[Array]:
+            handed.setdefault(record.name, []).append(Draw(name, tuple(arrays)))
+            return run_flatbuffer(lowered.tosa[record.name], arrays)
+
+        try:
+            run_program(lowered, [item], noting, ReferenceModelError)
+        except (ReferenceModelError, ValueError):  # the reference leg fails in the same way, and reports it
+            continue
+    return handed

@@ -72,7 +72,8 @@ def decode_npz(data: bytes) -> VelaPayload:
                 with archive.open(item) as member:
                     arrays[name] = _array(name, member.read(item.file_size))  # no more, whatever it unpacks to
     except _BROKEN as error:
-        raise _damaged(f"cannot be read ({str(error) or type(error).__name__})") from None
+        # zipfile quotes what it found in the file, at any length
+        raise _damaged(f"cannot be read ({str(error)[:80] or type(error).__name__})") from None
     return payload_of_npz(arrays)
 
 

@@ -2,7 +2,7 @@
 
 A value is scaled as ``(value * scale + r) >> shift`` with an arithmetic shift, where ``r`` is
 half a unit for NATURAL and differs for the other modes. All arrays are int64. Where a product
-could leave 63 bits the same is computed with Python's integers, so that nothing ever wraps.
+could leave 63 bits the same is computed in two halves, so that nothing ever wraps.
 
 Facts: the template ``Scale`` in regor/compiler/graphir_optimiser.cpp, by which the compiler
 itself folds constants, covers every rounding mode.
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-_LARGEST = 2**63 - 1
+_LOW = 2**32 - 1
+_LARGEST, _SMALLEST = 2**63 - 1, -(2**63)
 
 
 class Rounding(Enum):
@@ -46,7 +47,7 @@ U85_IFM_ROUNDING = (Rounding.DOUBLE_SYMMETRIC, Rounding.NATURAL)
 def rescale(values: Ints, scale: Ints | int, shift: Ints | int, rounding: Rounding, double_round: int = 0) -> Ints:
     """``values * scale`` shifted right by ``shift``, rounded.
 
-    :param scale: one number, or one for each channel (the last axis).
+    :param scale: below 2**32, not negative; one number, or one for each channel (the last axis).
     :param shift: bits, 0 to 63, one or one for each channel.
     :param double_round: Ethos-U85's DBL_RND: moves the constant of the double rounding modes from
         2**30 to 2**(30 - n) and its threshold from a shift of 31 to 31 - n.
@@ -69,12 +70,12 @@ def _fits(values: Ints, scale: Ints | int) -> bool:
     if values.size == 0:
         return True
     largest = max(-int(values.min()), int(values.max()))
-    factor = abs(scale) if isinstance(scale, int) else int(np.abs(scale).max(initial=0))
-    return largest * factor < 2**62
+    factor = scale if isinstance(scale, int) else int(scale.max(initial=0))
+    return largest * factor < 2**61
 
 
 def _rounding_term(values: Ints, shift: Ints, rounding: Rounding, double_round: int) -> Ints:
-    half: Ints = np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
+    half: Ints = (np.int64(1) << shift) >> 1 & _LARGEST
     if rounding is Rounding.NATURAL:
         return half
     if rounding is Rounding.TRUNCATE_TO_LOWER:
@@ -92,12 +93,24 @@ def _rounding_term(values: Ints, shift: Ints, rounding: Rounding, double_round: 
 
 
 def _rescale_exactly(values: Ints, scale: Ints | int, shift: Ints | int, rounding: Rounding, double_round: int) -> Ints:
-    """The same in Python's integers, for the rare operand whose product leaves 63 bits."""
+    """The same where product or sum may leave 63 bits; results saturate at 64.
+
+    With values and rounding term in halves of 32 bits, product and term are ``2**33 * high + low``,
+    where ``low`` is below 2**33 and so is every carry: no step leaves 64 bits.
+    """
     shifts = np.asarray(shift, np.int64)
-    term = np.broadcast_to(_rounding_term(values, shifts, rounding, double_round), values.shape)
-    wide = values.astype(object) * np.asarray(scale).astype(object) + term.astype(object)
-    result = wide >> np.broadcast_to(shifts, values.shape).astype(object)
-    return np.asarray(np.clip(result, -_LARGEST - 1, _LARGEST), dtype=np.int64)
+    factor = np.asarray(scale, np.int64)
+    term = _rounding_term(values, shifts, rounding, double_round)
+    lower = ((values & _LOW).astype(np.uint64) * factor.astype(np.uint64)).view(np.int64)
+    upper = (values >> 32) * factor
+    low = (lower & _LOW) + (term & _LOW)
+    carry = (lower >> 32 & _LOW) + (term >> 32) + (low >> 32)
+    high = (upper >> 1) + (carry >> 1) + ((upper & 1) + (carry & 1) >> 1)
+    low = (low & _LOW) + ((upper ^ carry) & 1) * (1 << 32)
+    left = np.maximum(33 - shifts, 0)
+    small = (high << left) + (low >> np.minimum(shifts, 33))
+    small = np.where(high > _LARGEST >> left, _LARGEST, np.where(high < _SMALLEST >> left, _SMALLEST, small))
+    return np.where(shifts >= 33, high >> np.maximum(shifts - 33, 0), small)
 
 
 def wrap(values: Ints, bits: int, signed: bool) -> Ints:

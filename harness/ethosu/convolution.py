@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
+from harness.ethosu.limits import check_elements
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import ofm_shape, operand, stream_bytes, windowed_ifm
 from harness.ethosu.output import GLOBAL, PER_CHANNEL, scale_mode, scaled, store
 from harness.ethosu.records import Unimplemented
-from harness.ethosu.state import Kernel, kernel_of
+from harness.ethosu.state import Kernel, choose, kernel_of
 from harness.ethosu.weights import ScaleRecords, WeightGeometry, Weights, decode_scales, decode_weights
 
 _MOST_COLUMNS = 1 << 24
+_MOST_KEPT = 1 << 21
+"""Weights of an operation that are kept for the next run of the same stream."""
 RESET, KEEP, FROM_IFM2 = 0, 1, 2
 
 
@@ -32,6 +35,7 @@ def convolution(npu: Npu) -> None:
     kernel = kernel_of(npu.registers)
     depth = npu.registers.get("IFM_DEPTH_M1") + 1
     height, width, channels = ofm_shape(npu)
+    npu.budget.spend(kernel.height * kernel.width * depth * height * width * channels)
     ifm = windowed_ifm(npu, kernel, depth)
     if npu.accelerator.u85 and npu.command is not None and npu.command.fields["value"]:
         if (kernel.reach_y, kernel.reach_x) != (1, 1):
@@ -68,6 +72,8 @@ def accumulate(npu: Npu, sums: Ints, join: Callable[[Ints, Ints], Ints] = np.add
                 held = "none" if npu.accumulators is None else str(npu.accumulators.shape)
                 raise Unimplemented(f"ACC_FORMAT keeps accumulators of shape {held} for an OFM of {sums.shape}")
             sums = join(sums, npu.accumulators)
+        elif start != RESET:
+            raise Unimplemented(f"ACC_FORMAT input {start} is not implemented")
         npu.accumulators = sums
         if npu.registers.get("ACC_FORMAT", "output"):
             return
@@ -77,6 +83,7 @@ def accumulate(npu: Npu, sums: Ints, join: Callable[[Ints, Ints], Ints] = np.add
 def read_weights(npu: Npu, kernel: Kernel, ifm_depth: int, *, depthwise: bool) -> Weights:
     """The decoded weights [OFM channel, y, x, IFM channel] of the operation under way."""
     registers, accelerator = npu.registers, npu.accelerator
+    check_elements("weights", registers.get("OFM_DEPTH_M1") + 1, kernel.height, kernel.width, ifm_depth)
     region = registers.get("WEIGHT_REGION")
     streams = []
     for core in range(accelerator.cores):
@@ -101,7 +108,8 @@ def read_weights(npu: Npu, kernel: Kernel, ifm_depth: int, *, depthwise: bool) -
         sparse=bool(registers.get("WEIGHT_FORMAT", "sparsity")) if accelerator.u85 else False,
         microblock=registers.get("ACC_FORMAT", "microblock") if accelerator.u85 else 0,
     )
-    weights = _weights(tuple(streams), geometry, accelerator)
+    decode = _weights if geometry.elements <= _MOST_KEPT else decode_weights
+    weights = decode(tuple(streams), geometry, accelerator)
     for kind, message in weights.issues:
         npu.report(kind, message)
     return weights
@@ -124,7 +132,7 @@ def read_scales(npu: Npu) -> ScaleRecords | None:
         streams.append(stream_bytes(npu, "SCALE", region, registers.get("SCALE1_BASE"), length))
     bits, microblock = 40, None
     if npu.accelerator.u85:
-        bits = 48 if registers.get("ACC_FORMAT", "format") else 32
+        bits = choose((32, 48), registers.get("ACC_FORMAT", "format"), "ACC_FORMAT format")
         microblock = registers.get("ACC_FORMAT", "microblock")
     records = _scales(tuple(streams), registers.get("OFM_DEPTH_M1") + 1, npu.accelerator, bits, microblock)
     for kind, message in records.issues:

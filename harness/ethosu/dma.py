@@ -17,12 +17,13 @@ import numpy as np
 
 from harness.ethosu.arithmetic import Ints
 from harness.ethosu.featuremap import merged
+from harness.ethosu.limits import A_RUN, MOST_BYTES, MOST_RUNS
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import report_unwritten
 from harness.ethosu.records import LUT, Access, StreamError, Unimplemented
 
 _INDEX_BYTES = 4
-_MOST_BYTES = 1 << 28
+_FAR = 1 << 62
 
 
 def dma(npu: Npu) -> None:
@@ -35,10 +36,6 @@ def dma(npu: Npu) -> None:
         starts, targets = _rows_u85(npu, length)
     else:
         starts, targets = _rows_u65(npu, length)
-    if length * len(starts) > _MOST_BYTES:
-        raise StreamError(
-            f"copies {len(starts)} runs of {length} bytes: more than the {_MOST_BYTES} that the model copies at once"
-        )
     _copy(npu, source, destination, starts, targets, length)
 
 
@@ -56,10 +53,12 @@ def _rows_u65(npu: Npu, length: int) -> tuple[Ints, Ints]:
         raise Unimplemented("DMA with strides at the source is not implemented")
     mode = registers.get("DMA0_DST_REGION", "stride_mode")
     if mode == 0:
+        _check_size(npu, 1, length)
         return np.array([source]), np.array([destination])
     if npu.accelerator.family != "u65" or mode > 2:
         raise Unimplemented(f"DMA stride mode {mode} is not implemented")
     runs, rows = registers.get("DMA0_SIZE0"), registers.get("DMA0_SIZE1") if mode == 2 else 1
+    _check_size(npu, runs * rows, length)
     step0 = length + registers.get("DMA0_SKIP0")
     step1 = length * runs + registers.get("DMA0_SKIP1") if mode == 2 else 0
     row, run = np.divmod(np.arange(runs * rows, dtype=np.int64), runs)
@@ -74,10 +73,7 @@ def _rows_u85(npu: Npu, length: int) -> tuple[Ints, Ints]:
     gather, scatter = registers.get("DMA0_SRC_REGION", "idx_mode"), registers.get("DMA0_DST_REGION", "idx_mode")
     runs = registers.get("DMA0_SIZE0") if mode else 1
     rows = registers.get("DMA0_SIZE1") if mode == 2 else 1
-    if runs * rows * max(length, 1) > _MOST_BYTES:
-        raise StreamError(
-            f"copies {runs * rows} runs of {length} bytes: more than the {_MOST_BYTES} that the model copies at once"
-        )
+    _check_size(npu, runs * rows, length)
     row, run = np.divmod(np.arange(runs * rows, dtype=np.int64), runs)
     selected = _indices(npu, rows, runs) if gather or scatter else run
     return (
@@ -86,10 +82,19 @@ def _rows_u85(npu: Npu, length: int) -> tuple[Ints, Ints]:
     )
 
 
+def _check_size(npu: Npu, runs: int, length: int) -> None:
+    if runs < 1 or runs > MOST_RUNS or runs * length > MOST_BYTES:
+        most = f"the model copies up to {MOST_RUNS} runs and {MOST_BYTES} bytes"
+        raise StreamError(f"copies {runs} runs of {length} bytes: {most}")
+    npu.budget.spend(A_RUN * runs + length * runs)
+
+
 def _offsets(npu: Npu, end: str, row: Ints, run: Ints, mode: int, indexed: bool) -> Ints:
     registers = npu.registers
     step0 = registers.get(f"DMA0_{end}_STRIDE0") if mode or indexed else 0
     step1 = registers.get(f"DMA0_{end}_STRIDE1") if mode == 2 else 0
+    if abs(step0) * int(run.max()) >= _FAR:
+        raise StreamError(f"selects row {int(run.max())} by steps of {step0} bytes, which no memory has")
     return row * step1 + run * step0
 
 

@@ -22,7 +22,7 @@ from harness.ethosu.npu import Npu
 from harness.ethosu.operands import elementwise_operand, ofm_shape, operand
 from harness.ethosu.output import rounding_of, scaled, store
 from harness.ethosu.records import Unimplemented
-from harness.ethosu.state import choose
+from harness.ethosu.state import choose, zero_point_of
 
 MUL, ADD, SUB, MIN, MAX, LRELU, ABS, CLZ, SHR, SHL, LSR, DIV = range(12)
 CMP_EQ, CMP_NE, CMP_GE, CMP_GT = range(16, 20)
@@ -97,7 +97,9 @@ def _operands_u55(npu: Npu, mode: int, shape: tuple[int, int, int]) -> tuple[Int
     scale_mode = registers.get("IFM_PRECISION", "scale_mode")
     factor, shift = registers.get("OPA_SCALE", "scale"), registers.get("OPA_SCALE", "shift")
     if scale_mode == _BOTH_16:
-        return first * (factor & 0xFFFF), second * registers.get("OPB_SCALE")
+        if factor >> 16 or shift:
+            raise Unimplemented(f"OPA_SCALE {factor} >> {shift} where both operands have 16-bit scales is not implemented")
+        return first * factor, second * registers.get("OPB_SCALE")
     rounding = choose(U55_ROUNDING, registers.get("IFM_PRECISION", "round_mode"), "IFM_PRECISION round mode")
     bits = 8 << registers.get("IFM_PRECISION", "precision")
     if bits > 16 or scale_mode not in (_FIRST_32, _SECOND_32):
@@ -115,7 +117,7 @@ def _second_u55(npu: Npu, shape: tuple[int, int, int]) -> Ints:
         raw = registers.get("IFM2_SCALAR")
         signed = registers.get("IFM2_PRECISION", "type")
         value = raw - (1 << 16) if signed and raw >> 15 else raw
-        return np.full((1, 1, 1), value - registers.get("IFM2_ZERO_POINT"), np.int64)
+        return np.full((1, 1, 1), value - zero_point_of(registers, "IFM2"), np.int64)
     repeated = (registers.get("IFM2_BROADCAST", f"broadcast_{axis}") for axis in "hwc")
     reduced = [1 if flag else size for flag, size in zip(repeated, shape, strict=True)]
     return np.broadcast_to(operand(npu, "IFM2", (reduced[0], reduced[1], reduced[2])), shape)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,13 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _parts(feature_map: FeatureMap) -> Iterator[_Part]:
-    for rows, columns, base in _tiles(feature_map):
-        for channels, window in _windows(feature_map, rows, columns, base):
-            yield _Part(window, rows, columns, channels)
+@lru_cache(maxsize=4096)
+def _parts(feature_map: FeatureMap) -> tuple[_Part, ...]:
+    return tuple(
+        _Part(window, rows, columns, channels)
+        for rows, columns, base in _tiles(feature_map)
+        for channels, window in _windows(feature_map, rows, columns, base)
+    )
 
 
 def _tiles(item: FeatureMap) -> Iterator[tuple[slice, slice, int]]:

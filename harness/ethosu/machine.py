@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from harness.ethosu.commands import decode_commands
 from harness.ethosu.convolution import convolution, depthwise
 from harness.ethosu.dma import dma
 from harness.ethosu.elementwise import elementwise
+from harness.ethosu.limits import AN_OPERATION, MOST_REPEATED, MOST_WORK, Budget
 from harness.ethosu.memory import SCRATCH_LIMIT, Memory, OutOfBounds
 from harness.ethosu.npu import Npu
 from harness.ethosu.pooling import pooling
@@ -34,6 +36,7 @@ from harness.ethosu.resize import resize
 from harness.ethosu.state import UnsetRegister
 
 Array = NDArray[Any]
+_decoded = lru_cache(maxsize=2)(decode_commands)  # a payload is run on several inputs
 Watch = Callable[[Step, Ints | None], None]
 
 _KERNELS: Mapping[str, Callable[[Npu], None]] = {
@@ -46,8 +49,6 @@ _KERNELS: Mapping[str, Callable[[Npu], None]] = {
 _WAITS = ("OP_DMA_WAIT", "OP_KERNEL_WAIT")
 _SILENT = ("OP_IRQ", "OP_PMU_MASK")
 _SMALL_SHRAM = 16
-MOST_OPERATIONS = 200_000
-"""More than any model has; a loop that never ends stops here."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def execute(
     *,
     watch: Watch | None = None,
     commands: Sequence[Command] | None = None,
+    most_work: int = MOST_WORK,
 ) -> Execution:
     """Run a payload on one set of inputs.
 
@@ -78,14 +80,16 @@ def execute(
     :param watch: called after every operation with its step and the values that it stored, as they
         lie in memory [height, width, depth].
     :param commands: the decoded stream, if the caller has it already.
+    :param most_work: multiplications after which the model stops (``limits``).
     :raises BadInput: an input does not fit, or the payload asks for absurd memory.
     :raises StreamError: the stream cannot be decoded.
     """
-    if payload.scratch_size > SCRATCH_LIMIT:
-        raise BadInput("Vela payload", f"asks for {payload.scratch_size} bytes of scratch memory", "compile it again")
-    decoded = decode_commands(payload.commands, accelerator) if commands is None else commands
+    asked = payload.scratch_size + payload.fast_scratch_size
+    if asked > SCRATCH_LIMIT:
+        raise BadInput("Vela payload", f"asks for {asked} bytes of scratch memory", "compile it again")
+    decoded = _decoded(payload.commands, accelerator) if commands is None else commands
     memory = Memory(payload.weights, payload.scratch_size, payload.fast_scratch_size, accelerator.lut_memory)
-    npu = Npu(accelerator, memory)
+    npu = Npu(accelerator, memory, budget=Budget(most_work))
     _place_inputs(memory, payload.inputs, inputs)
     steps: list[Step] = []
     stopped = _run(npu, decoded, steps, watch)
@@ -99,7 +103,7 @@ def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch 
     """Execute commands until the stream stops; the error that ended it early, or None."""
     start = commands[0].offset if commands else 0
     places = {command.offset - start: index for index, command in enumerate(commands)}
-    at = 0
+    at = branched = 0
     while at < len(commands):
         command = commands[at]
         at += 1
@@ -110,12 +114,12 @@ def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch 
             return None
         if command.name in _SILENT:
             continue
-        if npu.step >= MOST_OPERATIONS:
-            return StreamError(f"more than {MOST_OPERATIONS} operations: the model stops here", command.offset)
         npu.begin(command)
         try:
+            npu.budget.spend(AN_OPERATION)
             if command.name == "OP_BRANCH":
                 at = _branch(npu, command, places, at)
+                branched = branched or npu.step
             else:
                 _operate(npu, command)
         except OutOfBounds as error:
@@ -126,6 +130,10 @@ def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch 
             return StreamError(error.problem, command.offset)
         except StreamError as error:
             return type(error)(error.problem, command.offset)
+        except MemoryError:
+            return StreamError("needs more memory than there is", command.offset)
+        if branched and npu.step - branched > MOST_REPEATED:
+            return StreamError(f"{MOST_REPEATED} operations since the first branch: a loop without end", command.offset)
         step = Step(npu.step, command, npu.registers.snapshot(), tuple(npu.reads), tuple(npu.writes))
         steps.append(step)
         if watch is not None:

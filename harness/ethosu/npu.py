@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
+from harness.ethosu.limits import MOST_WORK, Budget
 from harness.ethosu.memory import Memory
 from harness.ethosu.records import Access, Command, StreamIssue
 from harness.ethosu.state import Registers
@@ -24,6 +25,7 @@ class Npu:
     :param accumulators: what the last operation left in the accumulators [height, width, depth].
     :param condition: was the single element that the last kernel stored other than zero? None after
         one that stored several (U85's COND_STATUS).
+    :param budget: the work that may still be done.
     :param reads: accesses of the operation under way.
     :param result: what it stored, as it lies in memory [height, width, depth].
     """
@@ -31,6 +33,7 @@ class Npu:
     accelerator: Accelerator
     memory: Memory
     registers: Registers = field(default_factory=Registers)
+    budget: Budget = field(default_factory=lambda: Budget(MOST_WORK))
     chained: dict[int, Ints] = field(default_factory=dict)
     accumulators: Ints | None = None
     condition: bool | None = None

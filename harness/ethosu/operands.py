@@ -6,13 +6,16 @@ has been subtracted, notes the access, and reports bytes that nothing wrote befo
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from harness.ethosu.arithmetic import Ints
 from harness.ethosu.featuremap import FeatureMap, accesses, read
+from harness.ethosu.limits import A_TAP, AN_ELEMENT, check_elements
 from harness.ethosu.npu import Npu
 from harness.ethosu.records import LUT, REGION_NAMES, Access, StreamError, Unimplemented
-from harness.ethosu.state import CHAINED, NO_STORAGE, Kernel, feature_map_of
+from harness.ethosu.state import CHAINED, NO_STORAGE, Kernel, feature_map_of, zero_point_of
 
 _BROADCAST_H, _BROADCAST_W, _BROADCAST_C, _SCALAR = 1, 2, 4, 8
 NO_UPSCALE, NEAREST, ZEROS = 0, 1, 2
@@ -21,15 +24,19 @@ NO_UPSCALE, NEAREST, ZEROS = 0, 1, 2
 def ofm_shape(npu: Npu) -> tuple[int, int, int]:
     """Height, width and depth of what the operation computes (on U85: before a transposition)."""
     registers = npu.registers
-    return registers.get("OFM_HEIGHT_M1") + 1, registers.get("OFM_WIDTH_M1") + 1, registers.get("OFM_DEPTH_M1") + 1
+    shape = registers.get("OFM_HEIGHT_M1") + 1, registers.get("OFM_WIDTH_M1") + 1, registers.get("OFM_DEPTH_M1") + 1
+    check_elements("an OFM", *shape)
+    return shape
 
 
 def operand(npu: Npu, role: str, shape: tuple[int, int, int]) -> Ints:
     """The values of IFM or IFM2, which may be in memory or in a chain buffer."""
+    check_elements(f"an {role}", *shape)
+    npu.budget.spend(AN_ELEMENT * math.prod(shape))
     registers = npu.registers
     storage = registers.get_or(f"{role}_PRECISION", 0, "storage") if npu.accelerator.u85 else 0
     if storage == CHAINED:
-        return _chained(npu, role, shape) - registers.get(f"{role}_ZERO_POINT")
+        return _chained(npu, role, shape) - zero_point_of(registers, role)
     feature_map = feature_map_of(registers, role, shape)
     return read_noted(npu, feature_map) - feature_map.zero_point
 
@@ -90,7 +97,7 @@ def _scalar(npu: Npu, role: str) -> Ints:
     raw = registers.get("OP_SCALAR")
     signed = registers.get(f"{role}_PRECISION", "type")
     value = raw - (1 << 32) if signed and raw >> 31 else raw
-    return np.full((1, 1, 1), value - registers.get(f"{role}_ZERO_POINT"), np.int64)
+    return np.full((1, 1, 1), value - zero_point_of(registers, role), np.int64)
 
 
 def _chained(npu: Npu, role: str, shape: tuple[int, int, int]) -> Ints:
@@ -116,6 +123,8 @@ def windowed_ifm(npu: Npu, kernel: Kernel, depth: int) -> Ints:
         raise StreamError(f"has an IFM of {rows}x{columns}: padding is larger than what the kernel covers")
     if rows == 0 or columns == 0:
         return np.empty((rows, columns, depth), np.int64)
+    check_elements("a padded IFM", rows + kernel.top + kernel.bottom, columns + kernel.left + kernel.right, depth)
+    npu.budget.spend(kernel.height * kernel.width * (A_TAP + AN_ELEMENT // 8 * height * width * depth))
     mode = npu.registers.get("IFM_UPSCALE")
     if mode == NO_UPSCALE:
         return operand(npu, "IFM", (rows, columns, depth))

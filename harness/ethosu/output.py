@@ -15,10 +15,11 @@ import numpy as np
 
 from harness.ethosu.arithmetic import U55_ROUNDING, U85_OFM_ROUNDING, Ints, Rounding, rescale, wrap
 from harness.ethosu.featuremap import FeatureMap, accesses, write
+from harness.ethosu.limits import AN_ELEMENT
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import lut_table
 from harness.ethosu.records import Unimplemented
-from harness.ethosu.state import CHAINED, NO_STORAGE, choose, feature_map_of
+from harness.ethosu.state import CHAINED, NO_STORAGE, choose, feature_map_of, zero_point_of
 from harness.ethosu.weights import ScaleRecords
 
 PER_CHANNEL, GLOBAL = 0, 1
@@ -65,7 +66,8 @@ def scaled(npu: Npu, values: Ints, records: ScaleRecords | None) -> Ints:
 
 def store(npu: Npu, values: Ints) -> None:
     """From scaled values [height, width, depth] to the OFM."""
-    values = _activated(npu, values + npu.registers.get("OFM_ZERO_POINT"))
+    npu.budget.spend(AN_ELEMENT * values.size)
+    values = _activated(npu, values + zero_point_of(npu.registers, "OFM"))
     if npu.accelerator.u85:
         _store_u85(npu, values)
         return

@@ -74,8 +74,9 @@ def _inside(kernel: Kernel, rows: int, columns: int, size: tuple[int, int]) -> I
     """How many taps lie inside the IFM, for each output [height, width]."""
 
     def along(count: int, stride: int, dilation: int, taps_: int, before: int, limit: int) -> Ints:
-        at = np.arange(count)[:, None] * stride + np.arange(taps_) * dilation - before
-        return np.asarray(((at >= 0) & (at < limit)).sum(axis=1), np.int64)
+        first = before - np.arange(count, dtype=np.int64) * stride  # the tap that lies on row 0, in undilated taps
+        outside, covered = -(-first // dilation), -(-(first + limit) // dilation)
+        return np.clip(covered, 0, taps_) - np.clip(outside, 0, taps_)
 
     vertical = along(size[0], kernel.stride_y, kernel.dilation_y, kernel.height, kernel.top, rows)
     horizontal = along(size[1], kernel.stride_x, kernel.dilation_x, kernel.width, kernel.left, columns)

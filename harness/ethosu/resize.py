@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.ethosu.arithmetic import Ints
+from harness.ethosu.limits import AN_ELEMENT, check_elements
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import NO_UPSCALE, ofm_shape, operand
 from harness.ethosu.output import scaled, store
@@ -29,6 +30,8 @@ def resize(npu: Npu) -> None:
         raise Unimplemented(f"RESIZE mode {mode} with IFM_UPSCALE {registers.get('IFM_UPSCALE')} is not implemented")
     height, width, channels = ofm_shape(npu)
     rows, columns = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
+    check_elements("a RESIZE halfway", height, columns, channels)
+    npu.budget.spend(AN_ELEMENT * height * max(columns, width) * channels)
     ifm = operand(npu, "IFM", (rows, columns, channels))
     top, bottom, down, unit_y = _positions(npu, "Y", height, rows)
     left, right, across, unit_x = _positions(npu, "X", width, columns)

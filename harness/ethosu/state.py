@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.ethosu.featuremap import FeatureMap
+from harness.ethosu.limits import MOST_TAPS
 from harness.ethosu.records import Command, StreamError, Unimplemented
 
 _Choice = TypeVar("_Choice")
@@ -102,6 +103,8 @@ def kernel_of(registers: Registers) -> Kernel:
     dilation_y = registers.get(stride, "dilation_y") + 1
     dilation_x = registers.get(stride, "dilation_x") + 1
     reach_y, reach_x = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
+    if reach_y * reach_x > MOST_TAPS:
+        raise StreamError(f"has a kernel of {reach_y}x{reach_x}; the largest that the hardware has is 256x256")
     return Kernel(
         height=(reach_y - 1) // dilation_y + 1,
         width=(reach_x - 1) // dilation_x + 1,
@@ -140,9 +143,15 @@ def feature_map_of(registers: Registers, role: str, shape: tuple[int, int, int])
         stride_c=registers.get(f"{role}_STRIDE_C"),
         bits=_BITS[registers.get(f"{role}_PRECISION", "precision")],
         signed=bool(registers.get(f"{role}_PRECISION", "type")),
-        bricks=bool(registers.get(f"{role}_PRECISION", "format")),
-        zero_point=registers.get(f"{role}_ZERO_POINT"),
+        bricks=choose((False, True), registers.get(f"{role}_PRECISION", "format"), f"{role} format"),
+        zero_point=zero_point_of(registers, role),
     )
+
+
+def zero_point_of(registers: Registers, role: str) -> int:
+    """An operand's zero point, in the sign of its type: 32768 is one of uint16 (SupportedZeroPoint in Vela)."""
+    value = registers.get(f"{role}_ZERO_POINT")
+    return value if registers.get(f"{role}_PRECISION", "type") else value & 0xFFFF
 
 
 def _bases(registers: Registers, role: str) -> tuple[int, int, int, int]:

@@ -1,0 +1,14 @@
+"""Compare a compiled delegate with the TOSA graph it was compiled from, and find where they part.
+
+``compare_delegate`` runs a payload on the functional model of the Ethos-U and the flatbuffer on the
+TOSA reference model, on the same *draws* of inputs, and compares bit for bit. On a difference it
+names the first operation of the command stream whose result is not what the TOSA graph says. It
+needs numpy and tosa-tools; neither torch nor executorch.
+"""
+
+from harness.divergence.comparing import DelegateComparison, compare_delegate
+from harness.divergence.difference import Difference
+from harness.divergence.draws import Draw, random_draws
+from harness.divergence.origin import Origin
+
+__all__ = ["DelegateComparison", "Difference", "Draw", "Origin", "compare_delegate", "random_draws"]

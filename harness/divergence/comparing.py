@@ -1,0 +1,157 @@
+"""Compare a delegate's payload with its TOSA flatbuffer on a number of draws.
+
+The reference is the TOSA reference model on the flatbuffer that Vela compiled. A draw on which its
+status is not TOSA_VALID is refused and does not count. Integer arithmetic leaves no freedom: any
+element that differs is a defect of the payload, of the reference model or of the functional model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.artifacts.tosa import TosaBlock, decode_tosa
+from harness.artifacts.vela import VelaPayload, decode_vela
+from harness.border import Border, border_of
+from harness.distributions import Array
+from harness.divergence.difference import Difference, difference
+from harness.divergence.draws import Draw
+from harness.divergence.explaining import Run
+from harness.divergence.origin import Origin, find_origin, unknown_origin
+from harness.divergence.reference import all_values
+from harness.divergence.replaying import Player, Program, program_of
+from harness.ethosu.accelerator import accelerator_named
+from harness.ethosu.commands import decode_commands
+from harness.ethosu.machine import execute
+from harness.ethosu.records import Step, StreamError, StreamIssue, Unimplemented
+from harness.legs.tosa_reference import ReferenceModelError, run_flatbuffer
+
+_MOST_RUNS, _FEWER_RUNS, _LARGE = 4, 2, 1 << 21
+
+
+@dataclass(frozen=True)
+class DelegateComparison:
+    """What came of comparing one delegate.
+
+    :param compared: draws with a valid reference on which the payload ran.
+    :param refused: why others did not count.
+    :param difference: of the output and the draw with the fewest wrong elements.
+    :param origin: where it begins; None where nothing differs.
+    :param issues: of all draws, each once.
+    :param stopped: why the stream could not be decoded or executed to its end; later draws were not run.
+    :param unimplemented: it is the model that could not execute it.
+    :param steps: of the first run.
+    """
+
+    compared: int
+    refused: tuple[str, ...]
+    difference: Difference | None
+    origin: Origin | None
+    issues: tuple[StreamIssue, ...]
+    stopped: str | None
+    unimplemented: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    draw: Draw
+    wanted: list[Array]
+    differences: list[Difference]
+
+
+def compare_delegate(
+    tosa: bytes, payload: bytes | VelaPayload, accelerator: str, draws: Sequence[Draw], *, origin: bool = True
+) -> DelegateComparison:
+    """Run a payload and its TOSA graph on every draw.
+
+    :param payload: an ExecuTorch delegate's bytes, or those decoded (with the program's named data).
+    :param accelerator: as Vela spells it.
+    :param origin: whether to look for the first operation that differs.
+    :raises BadInput: flatbuffer or payload are damaged, or are not of one graph.
+    """
+    decoded = payload if isinstance(payload, VelaPayload) else decode_vela(payload)
+    configuration, border = accelerator_named(accelerator), border_of(tosa, decoded)
+    try:
+        commands = decode_commands(decoded.commands, configuration)
+    except StreamError as error:
+        return DelegateComparison(0, (), None, None, (), str(error), isinstance(error, Unimplemented), ())
+    pairs: list[_Pair] = []
+    refused: list[str] = []
+    issues: dict[StreamIssue, None] = {}
+    steps: tuple[Step, ...] | None = None
+    stopped: StreamError | None = None
+    for draw in draws:
+        execution = execute(decoded, border.kept(draw.arrays), configuration, commands=commands)
+        issues |= dict.fromkeys(execution.issues)
+        steps = execution.steps if steps is None else steps
+        if execution.outputs is None:
+            stopped = execution.stopped
+            break
+        got = border.restored(execution.outputs)
+        try:
+            wanted = run_flatbuffer(tosa, draw.arrays)
+        except ReferenceModelError as error:
+            refused.append(f"{draw.name}: {error}")
+            continue
+        if problem := _incomparable(got, wanted):
+            refused.append(f"{draw.name}: {problem}")
+            continue
+        found = (difference(index, *pair, draw.name) for index, pair in enumerate(zip(got, wanted, strict=True)))
+        pairs.append(_Pair(draw, wanted, [item for item in found if item is not None]))
+    differences = [item for pair in pairs for item in pair.differences]
+    blamed = None
+    if differences and origin:
+        blamed = _origin(tosa, program_of(decoded, commands, configuration), border, pairs, steps or ())
+    return DelegateComparison(
+        compared=len(pairs),
+        refused=tuple(refused),
+        difference=min(differences, key=lambda item: item.elements, default=None),
+        origin=blamed,
+        issues=tuple(issues),
+        stopped=None if stopped is None else str(stopped),
+        unimplemented=isinstance(stopped, Unimplemented),
+        steps=steps or (),
+    )
+
+
+def _incomparable(got: Sequence[Array], wanted: Sequence[Array]) -> str | None:
+    """Why these cannot be compared, if they cannot: the reference model's binding returns no 48-bit tensors."""
+    for index, (ours, theirs) in enumerate(zip(got, wanted, strict=True)):
+        if ours.shape != theirs.shape or ours.dtype.itemsize != theirs.dtype.itemsize:
+            return (
+                f"output {index} is {theirs.dtype} {list(theirs.shape)} of the reference model, "
+                f"{ours.dtype} {list(ours.shape)} of the payload"
+            )
+    return None
+
+
+def _origin(
+    tosa: bytes, program: Program | None, border: Border, pairs: Sequence[_Pair], steps: Sequence[Step]
+) -> Origin:
+    """Draws that differ come first, those with the most distinct values before the others."""
+    ranked = sorted(pairs, key=lambda pair: (not pair.differences, -_variety(pair.wanted)))
+    if program is None:
+        return unknown_origin("the stream has branches", ranked[0].draw.name)
+    written = sum(item.end - item.start for step in steps for item in step.writes)
+    block = decode_tosa(tosa).main
+    runs = [
+        Run(pair.draw.name, Player(program, border.kept(pair.draw.arrays)), pair.wanted, _values(tosa, block, pair))
+        for pair in ranked[: _MOST_RUNS if written <= _LARGE else _FEWER_RUNS]
+    ]
+    return find_origin(block, runs)
+
+
+def _values(tosa: bytes, block: TosaBlock, pair: _Pair) -> Mapping[str, Array]:
+    """All tensors; only the outputs if the reference model does not accept a graph with more of them."""
+    try:
+        return all_values(tosa, pair.draw.arrays)
+    except ReferenceModelError:
+        return dict(zip(block.outputs, pair.wanted, strict=True))
+
+
+def _variety(outputs: Sequence[Array]) -> int:
+    """Distinct values: results with more of them are harder to meet by chance."""
+    return sum(len(np.unique(output)) for output in outputs)

@@ -79,7 +79,8 @@ def difference(output: int, model: Array, reference: Array, draw: str) -> Differ
 
 def signed(values: Array) -> Array:
     """As int64 with their sign; booleans as the byte that holds them."""
-    return np.ascontiguousarray(values).view(f"i{values.dtype.itemsize}").astype(np.int64)
+    contiguous = np.ascontiguousarray(values).view(f"i{values.dtype.itemsize}")
+    return contiguous.astype(np.int64).reshape(values.shape)
 
 
 def where(wrong: Array) -> str:

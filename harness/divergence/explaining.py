@@ -45,7 +45,7 @@ class Explanation:
 
     :param steps: by index; the others are waits and the like.
     :param owners: who wrote what last, at the end.
-    :param shown: for steps that were seen, the tensor that has most information of those that hold there.
+    :param shown: for explained steps, the tensor with most information of those that explain it.
     """
 
     steps: Mapping[int, Stored]
@@ -98,8 +98,8 @@ def explain(runs: Sequence[Run]) -> Explanation:
             seen |= covered
             if total >= ENOUGH_BITS:
                 explained |= covered
-            for index in covered:
-                best[index] = max(best.get(index, (-1.0, "")), (total, key[0]))
+                for index in covered:
+                    best[index] = max(best.get(index, (0.0, "")), (total, key[0]))
     shown = {index: tensor for index, (_, tensor) in best.items()}
     return Explanation(main.steps, main.owners, main.catalogue, explained, seen, copies, shown)
 

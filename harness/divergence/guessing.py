@@ -22,8 +22,7 @@ from harness.ethosu.arithmetic import Ints
 from harness.ethosu.memory import Memory
 from harness.ethosu.records import LUT, WEIGHTS
 
-_SIMILAR, _LIKE = 0.25, 0.5
-_MOST_SIMILAR, _MOST_OTHERS = 6, 3
+_MOST_PARTS, _MOST_PLACEMENTS = 40, 6
 _MOST_TARGETS = 12
 _BASE = re.compile(r"^(IFM2?|OFM)_BASE0$")
 _VALUE = re.compile(r"ZERO_POINT|SCALE|SCALAR|ACTIVATION|PRECISION|BROADCAST|PAD|KERNEL|STRIDE")
@@ -55,12 +54,25 @@ class Guess:
 
 
 def value_guesses(known: Explanation, index: int) -> Iterator[Guess]:
-    """Values that a step may have been meant to store, the likeliest first."""
+    """Values that a step may have been meant to store, the likeliest first.
+
+    Tensors as large as its result by how like they are to it; tensors of which it is a part by how
+    many elements of them are right already, with the other steps that write them.
+    """
     stored = known.steps[index]
-    for placement in _likeliest(known.catalogue.placements(stored, 0.0), stored):
-        yield Guess(_members(known, placement, stored), placement)
+    ranked = _ranked(known.catalogue.placements(stored, 0.0), stored)
+    whole = [Guess(_members(known, item, stored), item) for item in ranked if _whole(item, stored)]
+    parts = []
+    for item in [item for item in ranked if not _whole(item, stored)][:_MOST_PARTS]:
+        guess = Guess(_members(known, item, stored), item)
+        members = [known.steps[member] for member in guess.members]
+        right = sum(member.values.size - wrong_elements(guess, member) for member in members)
+        parts.append((right / item.view.values.size, guess))
+    parts.sort(key=lambda part: part[0], reverse=True)
+    yield from whole[:_MOST_PLACEMENTS]
     if stored.copied is not None:
         yield Guess((index,))
+    yield from (guess for _, guess in parts[:_MOST_PLACEMENTS])
 
 
 def operand_guesses(known: Explanation, index: int, memory: Memory) -> Iterator[tuple[Guess, Ints]]:
@@ -79,7 +91,7 @@ def operand_guesses(known: Explanation, index: int, memory: Memory) -> Iterator[
         exact = (item.placement for item in candidates if item.share == 1.0)
         if any(item.holds(data) and item.view.bits >= ENOUGH_BITS for item in exact):
             continue
-        for placement in _likeliest(candidates, found):
+        for placement in _ranked(candidates, found)[:_MOST_PLACEMENTS]:
             fill = _fill(placement)
             if int(fill.addresses.max()) >= len(data):
                 continue
@@ -88,32 +100,39 @@ def operand_guesses(known: Explanation, index: int, memory: Memory) -> Iterator[
                 yield Guess((index,), placement, readers=True), wrong
 
 
-def moves_of_result(known: Explanation, index: int) -> Iterator[Guess]:
-    """Other places for a step's result: at a hole, where later steps begin to read, beside other results."""
+def moves_of_result(known: Explanation, index: int, *, anywhere: bool) -> Iterator[Guess]:
+    """Other places for a step's result: at a hole.
+
+    :param anywhere: where later steps begin to read and beside other results, too.
+    """
     stored = known.steps[index]
-    targets = {item.start for later in known.steps.values() if later.index > index for item in later.step.reads}
-    for other in known.steps.values():
-        if other.region == stored.region and other is not stored:
-            targets.update(place for item in other.step.writes for place in (item.start, item.end))
     extent = stored.high - stored.low
     pairs = known.owners.holes.get(stored.region, ())
     holes = {start for start, _ in pairs} | {end - extent for _, end in pairs}
+    targets = set[int]()
+    for other in known.steps.values() if anywhere else ():
+        if other.index > index:
+            targets.update(item.start for item in other.step.reads if item.region == stored.region)
+        if other is not stored:
+            written = (item for item in other.step.writes if item.region == stored.region)
+            targets.update(place for item in written for place in (item.start, item.end))
     yield from _moves(stored, "OFM", stored.low, targets, holes)
 
 
 def moves_of_operands(known: Explanation, index: int) -> Iterator[Guess]:
-    """Other places for what a step reads: where bytes of earlier steps begin or end that nothing has read."""
+    """Other places for what a step reads: where bytes begin or end that nothing has read, and earlier results."""
     stored = known.steps[index]
     for role in ("IFM", "IFM2"):
         places = [item for item in stored.step.reads if item.role == role]
         if not places:
             continue
         start, extent = places[0].start, places[-1].end - places[0].start
+        earlier = [other for other in known.steps.values() if other.index < index and other.region == places[0].region]
         idle = set[int]()
-        for owner, lost in known.owners.idle.items():
-            if owner < index and owner in known.steps and known.steps[owner].region == places[0].region:
-                idle |= {known.steps[owner].low, min(lost), max(lost) + 1 - extent}
-        yield from _moves(stored, role, start, set(), idle)
+        for other in earlier:
+            if lost := known.owners.idle.get(other.index):
+                idle |= {other.low, min(lost), max(lost) + 1 - extent}
+        yield from _moves(stored, role, start, {other.low for other in earlier}, idle)
 
 
 def sibling_guesses(known: Explanation, index: int) -> Iterator[Guess]:
@@ -205,20 +224,19 @@ def _fill(placement: Placement) -> Fill:
     return Fill(placement.region, places.ravel(), placement.view.values.view(np.uint8))
 
 
-def _likeliest(candidates: Sequence[Candidate], stored: Stored) -> list[Placement]:
-    """Some placements to try: those that are nearly right, then others that begin where the elements do."""
+def _whole(placement: Placement, stored: Stored) -> bool:
+    return placement.view.values.size == stored.values.size and placement.start == stored.low
 
-    def whole(item: Candidate) -> bool:
-        return item.placement.view.values.size == stored.values.size and item.placement.start == stored.low
+
+def _ranked(candidates: Sequence[Candidate], stored: Stored) -> list[Placement]:
+    """Placements by how near they are to being right; larger tensors that are constant prove nothing."""
 
     def rank(item: Candidate) -> float:
-        return item.share + item.likeness + whole(item) + 0.5 * (item.placement.view.kind == "converted")
+        plain = 0.5 * (item.placement.view.kind == "converted")
+        return item.share + item.likeness + _whole(item.placement, stored) + plain
 
-    telling = (item for item in candidates if whole(item) or not item.placement.view.constant)
-    ranked = sorted(telling, key=rank, reverse=True)
-    similar = [item.placement for item in ranked if item.share >= _SIMILAR or item.likeness >= _LIKE]
-    others = [item.placement for item in ranked if item.share < _SIMILAR and item.likeness < _LIKE]
-    return similar[:_MOST_SIMILAR] + others[:_MOST_OTHERS]
+    telling = (item for item in candidates if _whole(item.placement, stored) or not item.placement.view.constant)
+    return [item.placement for item in sorted(telling, key=rank, reverse=True)]
 
 
 def _unsigned(stored: Stored) -> Ints:

@@ -27,7 +27,7 @@ from harness.ethosu.arithmetic import Ints
 from harness.ethosu.featuremap import BRICK
 from harness.ethosu.memory import Memory
 
-_PROBES = 16
+_PROBES, _ENOUGH_SAMPLES = 16, 8
 _MOST_VIEW = 1 << 22
 
 
@@ -167,7 +167,7 @@ class Candidate(NamedTuple):
     """A placement that may be what a step's result belongs to.
 
     :param share: of its elements, by a sample, that are as the placement says.
-    :param likeness: their correlation with what it says.
+    :param likeness: how near they are to what it says, 0 to 1.
     """
 
     share: float
@@ -248,12 +248,17 @@ class _Table:
 
 
 def _likeness(wanted: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
-    """Absolute correlation of each row with the values; 0 where either is constant."""
+    """How near each row is to the values: absolute correlation where there are enough of them.
+
+    Of few or constant values only the distance tells anything: up to a half for equal ones.
+    """
     signed = f"<i{values.dtype.itemsize}"
     one, other = wanted.view(signed).astype(np.float64), values.view(signed).astype(np.float64)
+    near: NDArray[np.float64] = 0.5 / (1 + np.abs(one - other).mean(axis=1))
     one, other = one - one.mean(axis=1, keepdims=True), other - other.mean()
     scale = np.sqrt((one**2).sum(axis=1) * (other**2).sum())
-    return np.asarray(np.abs(one @ other) / np.where(scale > 0, scale, np.inf))
+    alike = np.abs(one @ other) / np.where(scale > 0, scale, np.inf)
+    return np.asarray(np.maximum(alike, near)) if values.size >= _ENOUGH_SAMPLES else near
 
 
 def _layouts(stored: Stored) -> Iterator[Layout]:

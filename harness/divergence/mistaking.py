@@ -44,6 +44,7 @@ def mistake(trials: Trials, suspects: Sequence[int], placed: bool) -> Mistake | 
             return Mistake(unlike)
     trials.new_round()
     writer = _writer(trials, suspects, placed)
+    trials.new_round()
     reader = _reader(trials, suspects, writer)
     if writer is None or reader is None:
         one = writer or reader
@@ -54,30 +55,31 @@ def mistake(trials: Trials, suspects: Sequence[int], placed: bool) -> Mistake | 
 
 
 def _writer(trials: Trials, suspects: Sequence[int], placed: bool) -> Found | None:
-    """A step that should have written elsewhere: nobody reads what it wrote, or it destroyed what somebody would."""
-    owners = trials.known.owners
-    for index in sorted(owners.idle.keys() | owners.clobbers):
-        if index not in trials.known.steps or trials.known.steps[index].step.kind == "DMA_START":
-            continue
-        if placed and index == suspects[0]:
-            continue
-        moved = trials.repairing(moves_of_result(trials.known, index))
-        if moved is not None:
-            return moved
+    """A step that should have written elsewhere.
+
+    Most often nobody reads what it wrote, or it destroyed what somebody would have read.
+    """
+    owners, steps = trials.known.owners, trials.known.steps
+    odd = owners.idle.keys() | owners.clobbers
+    for anywhere in (True,) if placed else (True, False):
+        for index in sorted(odd if anywhere else steps.keys() - odd):
+            if index not in steps or steps[index].step.kind == "DMA_START" or (placed and index == suspects[0]):
+                continue
+            moved = trials.repairing(moves_of_result(trials.known, index, anywhere=anywhere))
+            if moved is not None:
+                return moved
     return None
 
 
 def _reader(trials: Trials, suspects: Sequence[int], writer: Found | None) -> Found | None:
-    """A step that should have read elsewhere: a suspect, or one that reads what has no value."""
-    holes = trials.known.owners.holes
+    """A step that should have read elsewhere: a suspect, one that reads a hole, or where the writer should write."""
+    steps = trials.known.steps
+    empty = [(region, start, end) for region, pairs in trials.known.owners.holes.items() for start, end in pairs]
     chosen = list(suspects)
-    for index, stored in sorted(trials.known.steps.items()):
-        if any(
-            start < item.end and item.start < end
-            for item in stored.step.reads
-            for start, end in holes.get(item.region, ())
-        ):
-            chosen.append(index)
+    if writer is not None and writer.guess.move is not None:
+        stored, by = steps[writer.step], writer.guess.move.by
+        chosen += _reading(trials, [(stored.region, stored.low + by, stored.high + by)], writer.step)
+    chosen += _reading(trials, empty, -1)
     for index in list(dict.fromkeys(chosen))[:_MOST_STEPS]:
         if writer is not None and index == writer.step:
             continue
@@ -85,6 +87,20 @@ def _reader(trials: Trials, suspects: Sequence[int], writer: Found | None) -> Fo
         if moved is not None:
             return moved
     return None
+
+
+def _reading(trials: Trials, places: Sequence[tuple[int, int, int]], after: int) -> list[int]:
+    """Steps that read any of these places: region, first address, address after the last."""
+    return [
+        index
+        for index, stored in sorted(trials.known.steps.items())
+        if index > after
+        and any(
+            item.region == region and item.start < end and start < item.end
+            for item in stored.step.reads
+            for region, start, end in places
+        )
+    ]
 
 
 def _favour(trials: Trials, found: Found) -> int:

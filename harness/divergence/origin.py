@@ -199,17 +199,16 @@ def _within(trials: Trials, index: int, placement: Placement) -> bool:
 
 
 def _mistaken(block: TosaBlock, trials: Trials, wrong: Mistake, found: Found | None) -> Origin:
-    step, tensor, doubt = wrong.found.step, "", ""
+    step, doubt = wrong.found.step, ""
     earliest = latest = step
-    if found is not None and found.step == step and found.guess.placement is not None:
-        tensor = found.guess.placement.view.tensor
     if wrong.other is not None:
         earliest, latest = sorted((step, wrong.other.step))
         doubt = (
             f"steps {earliest} and {latest} disagree about an address; everything is right as well with "
             f"{wrong.other.guess} in step {wrong.other.step}"
         )
-    return _origin(block, trials, wrong.found, tensor or trials.known.shown.get(step, ""), earliest, doubt, latest)
+    shown = found if found is not None and found.step == step else wrong.found
+    return _origin(block, trials, shown, earliest, doubt, latest, str(wrong.found.guess))
 
 
 def _named(block: TosaBlock, trials: Trials, found: Found) -> Origin:
@@ -220,8 +219,7 @@ def _named(block: TosaBlock, trials: Trials, found: Found) -> Origin:
             f"no TOSA tensor shows what {_several(before)} should have computed, on which step {found.step} depends: "
             "the defect may be there"
         )
-    tensor = "" if found.guess.placement is None else found.guess.placement.view.tensor
-    return _origin(block, trials, found, tensor, before[0] if before else found.step, doubt)
+    return _origin(block, trials, found, before[0] if before else found.step, doubt)
 
 
 def _partial(block: TosaBlock, trials: Trials, roots: Iterable[int]) -> Origin | None:
@@ -231,8 +229,7 @@ def _partial(block: TosaBlock, trials: Trials, roots: Iterable[int]) -> Origin |
         found = trials.improving(value_guesses(trials.known, index))
         if found is not None:
             doubt = "correcting this step leaves other elements wrong: there is more than one defect"
-            tensor = "" if found.guess.placement is None else found.guess.placement.view.tensor
-            return _origin(block, trials, found, tensor, min(index, found.step), doubt)
+            return _origin(block, trials, found, min(index, found.step), doubt)
     return None
 
 
@@ -254,9 +251,14 @@ def _unmatched(trials: Trials, suspects: Sequence[int]) -> Origin:
 
 
 def _origin(
-    block: TosaBlock, trials: Trials, found: Found, tensor: str, earliest: int, doubt: str, latest: int = 0
+    block: TosaBlock, trials: Trials, found: Found, earliest: int, doubt: str, latest: int = 0, repair: str = ""
 ) -> Origin:
+    """:param repair: what makes everything right, if it is not the guess that was found."""
     stored, program = trials.known.steps[found.step], trials.main.player.program
+    shown = _with_tensor(trials, found)
+    tensor = trials.known.shown.get(found.step, "")
+    if shown.guess.placement is not None:
+        tensor = shown.guess.placement.view.tensor
     command, producer = stored.step.command, block.producers.get(tensor)
     modes = [field_text(command.name, *item, program.accelerator) for item in command.fields.items()]
     return Origin(
@@ -265,15 +267,25 @@ def _origin(
         offset=command.offset,
         tensor=tensor,
         tosa_operator=producer.op if producer is not None else "input" if tensor in block.inputs else "",
-        elements=found.elements,
+        elements=shown.elements,
         of=block.tensors[tensor].elements if tensor else stored.values.size,
-        repair=str(found.guess) if found.guess.members else "",
+        repair=repair or str(found.guess),
         earliest=earliest,
         doubt=doubt,
         draw=trials.main.draw,
         listing=tuple(listing(program.payload, program.accelerator, around=command.offset)),
         latest=max(stored.index, latest),
     )
+
+
+def _with_tensor(trials: Trials, found: Found) -> Found:
+    """The same step corrected by the values of a tensor, if that makes everything right too."""
+    if found.guess.placement is not None:
+        return found
+    trials.new_round()
+    guesses = (guess for guess in value_guesses(trials.known, found.step) if guess.placement is not None)
+    other = trials.repairing(guesses)
+    return other if other is not None and other.step == found.step else found
 
 
 def _several(steps: Sequence[int]) -> str:

@@ -19,10 +19,10 @@ from harness.divergence.explaining import Explanation, Run, explain
 from harness.divergence.guessing import Guess, corrections, wrong_elements
 
 _MOST_TRIALS, _FEWEST_TRIALS = 120, 12
+_MOST_WORK, _ELEMENTS = 8000, 10_000
+"""Steps that the trials of one round execute, where storing so many elements counts as one more step."""
 _REMAINING = 0.75
 """Share of the wrong elements that may stay wrong for a guess to count as an improvement."""
-_MOST_ELEMENTS = 1 << 29
-"""Elements that the steps of all trials of one round store together."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,15 @@ class Trials:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.main, self._runs = runs[0], runs
         self.known: Explanation = explain(runs)
-        work = sum(stored.values.size for stored in self.known.steps.values())
-        self._most = max(_FEWEST_TRIALS, min(_MOST_TRIALS, _MOST_ELEMENTS // max(work * len(runs), 1)))
-        self._left = self._most
+        self._work = self._count = 0
 
     def new_round(self) -> None:
         """Allow as many trials as at first."""
-        self._left = self._most
+        self._work = self._count = 0
 
     @property
     def exhausted(self) -> bool:
-        return self._left <= 0
+        return self._count >= (_FEWEST_TRIALS if self._work >= _MOST_WORK else _MOST_TRIALS)
 
     def repairing(self, guesses: Iterable[Guess]) -> Found | None:
         """The first guess that makes every output right on every run."""
@@ -86,7 +84,10 @@ class Trials:
 
     def _wrong(self, guess: Guess, run: Run) -> int | None:
         """Elements of the outputs that are wrong with a guess; None if it does not run to the end."""
-        self._left -= 1
+        self._count += 1
+        first = min(guess.members)
+        later = (stored for index, stored in self.known.steps.items() if index >= first)
+        self._work += sum(1 + stored.values.size // _ELEMENTS for stored in later)
         outputs = run.player.outputs(corrections(self.known, guess, run))
         return None if outputs is None else _differing(outputs, run.wanted)
 

@@ -65,7 +65,8 @@ def duplicates(steps: Sequence[Step], accelerator: Accelerator) -> list[StreamIs
 def _addresses(step: Step) -> _Key:
     """What two equal steps have in common at least, and few others."""
     names = _DMA_ADDRESSES if step.kind == "DMA_START" else _KERNEL_ADDRESSES
-    return step.command.words, *(step.registers.get(name, {}).get("value") for name in names)
+    command = step.command.name, tuple(sorted(step.command.fields.items()))
+    return *command, *(step.registers.get(name, {}).get("value") for name in names)
 
 
 def _depends_on_memory_alone(step: Step) -> bool:

@@ -24,12 +24,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from harness.ethosu.accelerator import Accelerator
+from harness.ethosu.featuremap import BRICK
 from harness.ethosu.hazard_blocks import KERNEL_KINDS, Input, Operation, Unknown, operation_of, units
-from harness.ethosu.hazard_ranges import Area, Footprint, Span, common, footprint, same_layout, shares_bytes, whole
+from harness.ethosu.hazard_ranges import Area, Footprint, Span, common, footprint, same_layout, shares_bytes
 from harness.ethosu.records import Step, StreamIssue
 
-_MOST_PAIRS = 20_000
-"""Pairs of blocks that are compared for one operand."""
+_MOST_RUNS, _MOST_PAIRS, _FEWEST_PAIRS = 1_000_000, 3_000, 16
 
 
 def overlaps(step: Step, accelerator: Accelerator) -> list[StreamIssue]:
@@ -104,23 +104,42 @@ def _in_place(item: Input, last: Operation) -> bool:
 
 def _judged(operation: Operation, item: Input, last: Operation) -> Iterator[StreamIssue]:
     """The first later block that reads what an earlier one has written, or the overlap as such."""
-    assert last.ofm is not None
-    if not shares_bytes(Area(item.map, whole(item.map)), Area(last.ofm, whole(last.ofm))):
+    read = footprint(access for access in operation.step.reads if access.role == item.map.role)
+    if common(read, footprint(last.step.writes)) is None:
         return
-    found = None
-    pairs = itertools.product(range(last.blocks), range(operation.blocks))
-    for writer, reader in itertools.islice(pairs, _MOST_PAIRS):
+    most = _most_pairs(operation, item, last)
+    for writer, reader in itertools.islice(_later(last.blocks), most):
         written = last.written(writer)
         area = None if written is None else _shared(operation, item, reader, written)
-        if written is None or area is None:
-            continue
-        if reader > writer:
+        if area is not None:
             message = f"block {writer} writes {written} onto {area}, which block {reader} reads after it"
             yield _issue(last.step, message, True)
             return
-        found = found or f"writes {written} onto {area}"
-    if found:
-        yield _issue(last.step, f"{found} and is not in place; no later block that was looked at reads it", False)
+    for writer, reader in itertools.islice(((index, index - gap) for gap, index in _earlier(last.blocks)), most):
+        written = last.written(writer)
+        area = None if written is None else _shared(operation, item, reader, written)
+        if area is not None:
+            message = f"writes {written} onto {area} and is not in place; no later block that was looked at reads it"
+            yield _issue(last.step, message, False)
+            return
+
+
+def _later(count: int) -> Iterator[tuple[int, int]]:
+    """Pairs of a block and a later one, neighbours first."""
+    return ((index, index + gap) for gap in range(1, count) for index in range(count - gap))
+
+
+def _earlier(count: int) -> Iterator[tuple[int, int]]:
+    """How far back, and from which block; the block itself first."""
+    return ((gap, index) for gap in range(count) for index in range(gap, count))
+
+
+def _most_pairs(operation: Operation, item: Input, last: Operation) -> int:
+    """How many pairs of blocks to compare: few where each is large, so that the work is bounded."""
+    rows, columns, channels = item.area(operation.block_box(0), Span(0, operation.input_depth)).box
+    pixels = max(last.block[0] * last.block[1], (rows.end - rows.start) * (columns.end - columns.start))
+    bricks = 1 + max(last.block[2], channels.end - channels.start) // BRICK
+    return min(_MOST_PAIRS, max(_FEWEST_PAIRS, _MOST_RUNS // (pixels * bricks)))
 
 
 def _shared(operation: Operation, item: Input, block: int, written: Area) -> Area | None:

@@ -98,7 +98,7 @@ def _operands_u55(npu: Npu, mode: int, shape: tuple[int, int, int]) -> tuple[Int
     factor, shift = registers.get("OPA_SCALE", "scale"), registers.get("OPA_SCALE", "shift")
     if scale_mode == _BOTH_16:
         if factor >> 16 or shift:
-            raise Unimplemented(f"OPA_SCALE {factor} >> {shift} where both operands have 16-bit scales is not implemented")
+            raise Unimplemented(f"OPA_SCALE {factor} >> {shift} with two 16-bit scales is not implemented")
         return first * factor, second * registers.get("OPB_SCALE")
     rounding = choose(U55_ROUNDING, registers.get("IFM_PRECISION", "round_mode"), "IFM_PRECISION round mode")
     bits = 8 << registers.get("IFM_PRECISION", "precision")

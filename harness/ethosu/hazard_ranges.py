@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from harness.ethosu.featuremap import BRICK, FeatureMap
 from harness.ethosu.records import Access
 
-_MOST_RUNS = 1 << 18
+_MOST_RUNS = 1 << 17
 
 Ranges = NDArray[np.int64]
 """Byte ranges [n, 2]: start and end, in no order."""
@@ -220,31 +220,32 @@ def _pieces(area: Area) -> Iterator[Ranges]:
 
 
 def _tile_pieces(item: FeatureMap, base: int, part: Box) -> Iterator[Ranges]:
-    size = item.size
+    size, channels = item.size, part.channels
     if not item.bricks:
-        channels = part.channels
-        yield _spread(
-            base + channels.start * size, (channels.end - channels.start) * size, part, item.stride_y, item.stride_x
-        )
+        run = (channels.end - channels.start) * size
+        yield _spread(base + channels.start * size, run, part, (item.stride_y, item.stride_x), _MOST_RUNS)
         return
-    for brick in range(part.channels.start // BRICK, -(-part.channels.end // BRICK)):
-        inside = part.channels.shifted(-brick * BRICK).within(0, BRICK)
-        start = base + brick * item.stride_c + inside.start * size
-        yield _spread(start, (inside.end - inside.start) * size, part, item.stride_y, BRICK * size)
+    bricks = range(channels.start // BRICK, -(-channels.end // BRICK))
+    for brick in bricks:
+        inside = channels.shifted(-brick * BRICK).within(0, BRICK)
+        start, run = base + brick * item.stride_c + inside.start * size, (inside.end - inside.start) * size
+        yield _spread(start, run, part, (item.stride_y, BRICK * size), _MOST_RUNS // len(bricks))
 
 
-def _spread(start: int, run: int, part: Box, stride_y: int, stride_x: int) -> Ranges:
+def _spread(start: int, run: int, part: Box, strides: tuple[int, int], most: int) -> Ranges:
     """Runs of ``run`` bytes at every row and column of a part of a tile.
 
-    Where they are more than ``_MOST_RUNS``, each row, or all of them, become one run with gaps.
+    Where they are more than ``most``, the columns of a row, or all rows, become one run with gaps.
+
+    :param strides: bytes between rows and between columns.
     """
     starts = np.array([start], np.int64)
-    for span, stride in ((part.columns, stride_x), (part.rows, stride_y)):
+    for span, stride in ((part.columns, strides[1]), (part.rows, strides[0])):
         count = span.end - span.start
         starts = starts + span.start * stride
         if len(starts) == 1 and abs(stride) == run:  # contiguous
             starts, run = starts + min(0, (count - 1) * stride), run * count
-        elif len(starts) * count > _MOST_RUNS:
+        elif len(starts) * count > most:
             first, last = int(starts.min()), int(starts.max())
             reach = (count - 1) * stride
             starts, run = np.array([first + min(0, reach)], np.int64), last - first + abs(reach) + run

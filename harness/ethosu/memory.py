@@ -24,6 +24,8 @@ from harness.ethosu.records import FAST_SCRATCH, LUT, REGION_NAMES, SCRATCH, WEI
 Bytes = NDArray[np.uint8]
 
 SCRATCH_LIMIT = 1 << 29
+FILL = 0xA5
+"""What memory holds that nothing wrote: not zero, so that a result that depends on it shows."""
 FAST_SCRATCH_LIMIT = 1 << 23
 """Bytes; more than the SRAM of any system configuration that comes with Vela (4 MiB)."""
 
@@ -156,4 +158,4 @@ class Memory:
 
 
 def _empty(size: int) -> Region:
-    return Region(np.zeros(size, np.uint8), np.zeros(size, np.uint8))
+    return Region(np.full(size, FILL, np.uint8), np.zeros(size, np.uint8))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import prod
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
 
@@ -40,10 +41,10 @@ def _shape(block: TosaBlock, operator: TosaOperator, place: int) -> tuple[int, .
 
 
 def _followers(block: TosaBlock, name: str) -> Iterator[str]:
-    """Operators that read a value, directly or behind RESCALE."""
+    """Operators that read a value, directly or behind RESCALE and RESHAPE."""
     for reader in block.readers(name):
         yield reader.op
-        if reader.op == "RESCALE":
+        if reader.op in ("RESCALE", "RESHAPE"):
             yield from _followers(block, reader.outputs[0])
 
 
@@ -101,6 +102,41 @@ def _source(block: TosaBlock, name: str) -> str:
     if producer is None or producer.op in ("CONST", "CONST_SHAPE"):
         return ""
     return _source(block, producer.inputs[0]) if producer.op == "RESHAPE" else producer.op
+
+
+def _activation_of_transpose(block: TosaBlock, name: str) -> bool:
+    """Is a value CLAMP or TABLE of a TRANSPOSE?"""
+    producer = block.producers.get(name)
+    if producer is not None and producer.op == "RESHAPE":
+        return _activation_of_transpose(block, producer.inputs[0])
+    return (
+        producer is not None and producer.op in ("CLAMP", "TABLE") and _source(block, producer.inputs[0]) == "TRANSPOSE"
+    )
+
+
+def _concatenated_activation(block: TosaBlock, operator: TosaOperator) -> bool:
+    return operator.op == "CONCAT" and any(_activation_of_transpose(block, name) for name in operator.inputs)
+
+
+def _batched_transposed_activation(block: TosaBlock, operator: TosaOperator) -> bool:
+    if operator.op not in ("CLAMP", "TABLE") or _source(block, operator.inputs[0]) != "TRANSPOSE":
+        return False
+    shape = _shape(block, operator, 0)
+    return shape[0] > 1 and 1 in shape
+
+
+def _reshaped_minimum(block: TosaBlock, operator: TosaOperator) -> bool:
+    return operator.op == "REDUCE_MIN" and "RESHAPE" in [item.op for item in block.readers(operator.outputs[0])]
+
+
+def _batched_padded_slice(block: TosaBlock, operator: TosaOperator) -> bool:
+    padded = any(size > 0 for size in operator.attributes.get("Pad", ())) and operator.op != "PAD"
+    return padded and _source(block, operator.inputs[0]) == "SLICE" and _shape(block, operator, 0)[0] > 1
+
+
+def _batched_sum_activation(block: TosaBlock, operator: TosaOperator) -> bool:
+    fused = {"CLAMP", "TABLE"} & set(_followers(block, operator.outputs[0]))
+    return operator.op == "REDUCE_SUM" and bool(fused) and prod(_shape(block, operator, 0)[:-3]) > 1
 
 
 def _transposed_table(block: TosaBlock, operator: TosaOperator) -> bool:
@@ -170,9 +206,9 @@ EXPLAINED: tuple[Explanation, ...] = (
         "ethos-u85-*",
         _deep_depthwise_stride,
         "Vela",
-        "DEPTHWISE_CONV2D with a stride above 3 and more channels than one OFM block becomes pieces that accumulate, and "
-        "each piece is cut into slices of channels by itself: slices of one accumulation differ, and further ones read "
-        "the channels of the first (their IFM address lacks the offset)",
+        "DEPTHWISE_CONV2D with a stride above 3 and more channels than one OFM block becomes pieces that accumulate, "
+        "and each piece is cut into slices of channels by itself: slices of one accumulation differ, and further ones "
+        "read the channels of the first (their IFM address lacks the offset)",
     ),
     Explanation(
         "transposed-table",
@@ -189,6 +225,45 @@ EXPLAINED: tuple[Explanation, ...] = (
         "Vela",
         "MATMUL whose first operand is a SLICE: the multiplications run over the whole operand and write more than the "
         "intermediate tensor holds",
+    ),
+    Explanation(
+        "concatenated-activation",
+        "ethos-u[56]5-*",
+        _concatenated_activation,
+        "Vela",
+        "CLAMP or TABLE fused into TRANSPOSE whose result is a part of CONCAT: it is written with the strides of its "
+        "own shape, not of the concatenation",
+    ),
+    Explanation(
+        "batched-transposed-activation",
+        "*",
+        _batched_transposed_activation,
+        "Vela",
+        "CLAMP or TABLE fused into TRANSPOSE of several batches to a shape with an axis of 1: the sizes of what is "
+        "read and written do not agree",
+    ),
+    Explanation(
+        "reshaped-minimum",
+        "ethos-u[56]5-*",
+        _reshaped_minimum,
+        "Vela",
+        "REDUCE_MIN before RESHAPE: the last of the subtractions that it becomes has the new shape for its result and "
+        "the old one for an operand, which is then broadcast from its first elements",
+    ),
+    Explanation(
+        "batched-padded-slice",
+        "*",
+        _batched_padded_slice,
+        "Vela",
+        "a padded convolution or pooling of several batches that reads a SLICE: the padding in front is added behind",
+    ),
+    Explanation(
+        "batched-sum-activation",
+        "*",
+        _batched_sum_activation,
+        "Vela",
+        "REDUCE_SUM of more than three axes is reshaped to three (RewriteReduceSum in graphir_optimiser.cpp); where CLAMP "
+        "or TABLE is fused into it the OFM keeps its old shape",
     ),
     Explanation(
         "equal-outputs",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness.compat.releases import release_line
-from harness.judging import TOSA
+from harness.judging import FVP, MODEL, TOSA
 from harness.lowering import StageClock
 from harness.running import InvalidCase, examine, judge, observe
 from harness.target import DEFAULT_TARGETS
@@ -23,11 +23,16 @@ def test_a_clean_case_runs_every_leg_and_is_exact(observed, target):
     seen = observed(sigmoid_case(target))
     assert judge(seen) == []
     assert seen.failure is None
-    assert {name for name, leg in seen.legs.items() if leg.ran} == {"eager", "quantized-eager", TOSA}
-    assert all(leg.skipped for name, leg in seen.legs.items() if name.startswith("ethos-u"))
-    for wanted, got in zip(seen.legs["quantized-eager"].outputs, seen.legs[TOSA].outputs, strict=True):
-        assert np.array_equal(wanted[0], got[0])
-    assert len(seen.legs[TOSA].outputs) == len(seen.inputs) >= 4
+    engines = {MODEL} if target.startswith("ethos-u") else set()
+    assert {name for name, leg in seen.legs.items() if leg.ran} == {"eager", "quantized-eager", TOSA, *engines}
+    assert {name for name, leg in seen.legs.items() if leg.skipped} == {MODEL, FVP} - engines
+    for name in (TOSA, *engines):
+        for wanted, got in zip(seen.legs["quantized-eager"].outputs, seen.legs[name].outputs, strict=True):
+            assert np.array_equal(wanted[0], got[0])
+        assert len(seen.legs[name].outputs) == len(seen.inputs) >= 4
+    compared = list(seen.probes.get("streams", {}).values())
+    assert [item.compared for item in compared] == [4] * len(engines)
+    assert all(item.difference is None and item.issues == () for item in compared)
 
 
 @pytest.mark.parametrize("target", DEFAULT_TARGETS)

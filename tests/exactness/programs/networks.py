@@ -10,6 +10,7 @@ import numpy as np
 import tosa_serializer as ts
 
 from tests.exactness.building import Graph, Value, clamp, rescale, zero
+from tests.exactness.programs import conversions, convolutions, movement, pooling
 from tests.exactness.programs.family import Family, Random, chance, ints, pick, shape_of
 
 
@@ -97,7 +98,7 @@ def sum_of_scaled(graph: Graph, rng: Random, index: int) -> Value:
     factors = [top, top * rng.uniform(0.01, 1.0)]
     if chance(rng, 2):
         factors.reverse()
-    values = []
+    values: list[Value] = []
     for factor in factors:
         zero_point = int(rng.randint(-128, 128)) if dtype == "INT8" else 0
         size = tuple(1 if chance(rng, 5) else extent for extent in shape)
@@ -110,7 +111,63 @@ def sum_of_scaled(graph: Graph, rng: Random, index: int) -> Value:
     return clamp(graph, result, -77, 100) if chance(rng, 3) else result
 
 
+_SOURCES = (
+    convolutions.conv2d,
+    convolutions.fully_connected,
+    convolutions.depthwise,
+    convolutions.transpose_conv,
+    pooling.avg_pool,
+    pooling.max_pool,
+    pooling.reduce_max,
+    pooling.reduce_min,
+    pooling.reduce_sum_i8,
+    movement.concat,
+    movement.pad,
+    movement.reshape,
+    movement.reverse,
+    movement.slice_,
+    movement.tile,
+    movement.transpose,
+    movement.gather,
+    conversions.rescale_alone,
+    conversions.resize_power,
+    conversions.matmul,
+)
+
+
+def _activated(graph: Graph, rng: Random, value: Value) -> Value:
+    """TABLE or CLAMP, whichever the dtype allows; nothing for int32 and bool."""
+    if value.dtype == "INT8" and chance(rng, 2):
+        return graph.add("TABLE", [value, graph.const(ints(rng, -128, 127, (256,)), "INT8")], value.shape, "INT8")
+    if value.dtype in ("INT8", "INT16"):
+        return clamp(graph, value, -70, 90)
+    return value
+
+
+def activated(graph: Graph, rng: Random, index: int) -> Value:
+    """Any operator with TABLE or CLAMP behind it; a third has RESHAPE in between."""
+    value = _SOURCES[index % len(_SOURCES)](graph, rng, index)
+    if chance(rng, 3):
+        flat = [*value.shape[:-2], int(np.prod(value.shape[-2:]))] if len(value.shape) > 1 else [1, *value.shape]
+        value = graph.add("RESHAPE", [value, graph.dims(flat)], flat, value.dtype)
+    return _activated(graph, rng, value)
+
+
+def joined(graph: Graph, rng: Random, index: int) -> Value:
+    """Any operator, sometimes with TABLE or CLAMP, as a part of CONCAT: written into a slice of a larger tensor."""
+    value = _SOURCES[index % len(_SOURCES)](graph, rng, index)
+    if chance(rng, 2):
+        value = _activated(graph, rng, value)
+    axis = int(rng.randint(len(value.shape)))
+    other = graph.input(value.shape, value.dtype)
+    out = [size * (2 if place == axis else 1) for place, size in enumerate(value.shape)]
+    pair = [value, other] if chance(rng, 2) else [other, value]
+    return graph.add("CONCAT", pair, out, value.dtype, axis=axis)
+
+
 FAMILIES = (
+    Family("chain-activated", 3 * len(_SOURCES), activated),
+    Family("chain-joined", 3 * len(_SOURCES), joined),
     Family("cascade", 24, cascade),
     Family("chain-tables", 24, tables),
     Family("chain-sum", 36, sum_of_scaled),

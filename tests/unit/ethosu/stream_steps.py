@@ -117,7 +117,7 @@ def kernel(
 
 def _u55(accelerator: Accelerator, kind: str) -> dict[str, Any]:
     end = accelerator.shram_banks - (2 if accelerator.shram_banks > 16 else 0)
-    start = end if kind == "ELEMENTWISE" else end - 8
+    start = end if kind == "ELEMENTWISE" else end - (16 if accelerator.shram_banks == 48 else 8)
     return {
         "IFM_IB_END": start,
         "AB_START": start,

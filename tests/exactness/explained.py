@@ -15,6 +15,7 @@ from math import prod
 from harness.artifacts.tosa import TosaBlock, TosaOperator
 
 _BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "ARITHMETIC_RIGHT_SHIFT", "LOGICAL_LEFT_SHIFT")
+_REDUCTIONS = ("REDUCE_SUM", "REDUCE_MAX", "REDUCE_MIN")
 _WIDTHS = {"INT8": 8, "INT16": 16, "INT32": 32}
 
 
@@ -41,10 +42,10 @@ def _shape(block: TosaBlock, operator: TosaOperator, place: int) -> tuple[int, .
 
 
 def _followers(block: TosaBlock, name: str) -> Iterator[str]:
-    """Operators that read a value, directly or behind RESCALE and RESHAPE."""
+    """Operators that read a value, directly or behind operators that are fused or only rename."""
     for reader in block.readers(name):
         yield reader.op
-        if reader.op in ("RESCALE", "RESHAPE"):
+        if reader.op in ("RESCALE", "RESHAPE", "CLAMP", "TABLE"):
             yield from _followers(block, reader.outputs[0])
 
 
@@ -80,12 +81,13 @@ def _narrowing(block: TosaBlock, operator: TosaOperator) -> bool:
     return 0 < target < source
 
 
+def _decomposed_average(operator: TosaOperator) -> bool:
+    attributes = operator.attributes
+    return operator.op == "AVG_POOL2D" and (max(attributes["Stride"]) > 3 or max(attributes["Kernel"]) > 8)
+
+
 def _batched_average(block: TosaBlock, operator: TosaOperator) -> bool:
-    return (
-        operator.op == "AVG_POOL2D"
-        and _shape(block, operator, 0)[0] > 1
-        and (max(operator.attributes["Stride"]) > 3 or max(operator.attributes["Kernel"]) > 8)
-    )
+    return _decomposed_average(operator) and _shape(block, operator, 0)[0] > 1
 
 
 def _deep_depthwise_stride(block: TosaBlock, operator: TosaOperator) -> bool:
@@ -119,10 +121,11 @@ def _concatenated_activation(block: TosaBlock, operator: TosaOperator) -> bool:
 
 
 def _batched_transposed_activation(block: TosaBlock, operator: TosaOperator) -> bool:
-    if operator.op not in ("CLAMP", "TABLE") or _source(block, operator.inputs[0]) != "TRANSPOSE":
-        return False
-    shape = _shape(block, operator, 0)
-    return shape[0] > 1 and 1 in shape
+    return (
+        operator.op in ("CLAMP", "TABLE")
+        and _source(block, operator.inputs[0]) == "TRANSPOSE"
+        and prod(_shape(block, operator, 0)[:-3]) > 1
+    )
 
 
 def _reshaped_minimum(block: TosaBlock, operator: TosaOperator) -> bool:
@@ -134,9 +137,17 @@ def _batched_padded_slice(block: TosaBlock, operator: TosaOperator) -> bool:
     return padded and _source(block, operator.inputs[0]) == "SLICE" and _shape(block, operator, 0)[0] > 1
 
 
-def _batched_sum_activation(block: TosaBlock, operator: TosaOperator) -> bool:
+def _batched_reduction_activation(block: TosaBlock, operator: TosaOperator) -> bool:
     fused = {"CLAMP", "TABLE"} & set(_followers(block, operator.outputs[0]))
-    return operator.op == "REDUCE_SUM" and bool(fused) and prod(_shape(block, operator, 0)[:-3]) > 1
+    return operator.op in _REDUCTIONS and bool(fused) and prod(_shape(block, operator, 0)[:-3]) > 1
+
+
+def _joined_reduction(block: TosaBlock, operator: TosaOperator) -> bool:
+    return operator.op in ("REDUCE_MAX", "REDUCE_MIN") and "CONCAT" in _followers(block, operator.outputs[0])
+
+
+def _joined_average(block: TosaBlock, operator: TosaOperator) -> bool:
+    return _decomposed_average(operator) and "CONCAT" in _followers(block, operator.outputs[0])
 
 
 def _transposed_table(block: TosaBlock, operator: TosaOperator) -> bool:
@@ -239,8 +250,8 @@ EXPLAINED: tuple[Explanation, ...] = (
         "*",
         _batched_transposed_activation,
         "Vela",
-        "CLAMP or TABLE fused into TRANSPOSE of several batches to a shape with an axis of 1: the sizes of what is "
-        "read and written do not agree",
+        "CLAMP or TABLE fused into TRANSPOSE of more than three axes, which is reshaped to fewer while the OFM of the "
+        "activation is not: the sizes of what is read and written do not agree",
     ),
     Explanation(
         "reshaped-minimum",
@@ -258,12 +269,27 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a padded convolution or pooling of several batches that reads a SLICE: the padding in front is added behind",
     ),
     Explanation(
-        "batched-sum-activation",
+        "batched-reduction-activation",
         "*",
-        _batched_sum_activation,
+        _batched_reduction_activation,
         "Vela",
-        "REDUCE_SUM of more than three axes is reshaped to three (RewriteReduceSum in graphir_optimiser.cpp); where CLAMP "
-        "or TABLE is fused into it the OFM keeps its old shape",
+        "a reduction of more than three axes is reshaped to three (RewriteReduceSum in graphir_optimiser.cpp and the "
+        "like); where CLAMP or TABLE is fused into it the OFM keeps its old shape",
+    ),
+    Explanation(
+        "joined-reduction",
+        "*",
+        _joined_reduction,
+        "Vela",
+        "REDUCE_MAX or REDUCE_MIN as a part of CONCAT: it is reshaped, and the slice that it writes to is not",
+    ),
+    Explanation(
+        "joined-average",
+        "ethos-u85-*",
+        _joined_average,
+        "Vela",
+        "AVG_POOL2D that is decomposed, as a part of CONCAT: the multiplication by the reciprocal reads "
+        "the accumulators with the strides of the concatenation",
     ),
     Explanation(
         "equal-outputs",

@@ -3,7 +3,8 @@
 A clear error is one line of ``BadInput``, ``StreamError`` or ``Unimplemented``. A result is outputs,
 with or without stream issues. Anything else is a failure and listed: another exception, a message of
 several lines, more than ten seconds of processor time, more than the memory limit, a dead process. What is executed is
-what the ``ethos-u-model`` leg and the ``stream`` oracle execute: decoding, the model, the static checks.
+what the ``ethos-u-model`` leg, the ``stream`` oracle and ``armdiff disasm`` execute: decoding, the listing, the
+model, the static checks.
 
 Mutants run in a child with a limit on its address space and an alarm for each.
 """
@@ -26,6 +27,7 @@ from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.errors import BadInput
 from harness.ethosu.checks import examine
 from harness.ethosu.commands import decode_commands
+from harness.ethosu.disassembly import listing
 from harness.ethosu.machine import execute
 from harness.ethosu.records import StreamError, Unimplemented
 from tests.exactness.children import Death, spread
@@ -77,7 +79,7 @@ def run(seed: int, numbers: Sequence[int], items: tuple[Subject, ...], jobs: int
 
     def work(place: int) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        return _measured(mutant(seed, numbers[place], items))
+        return measured(mutant(seed, numbers[place], items))
 
     for place, answer in spread(len(numbers), work, jobs, PATIENCE):
         one = mutant(seed, numbers[place], items)
@@ -87,7 +89,9 @@ def run(seed: int, numbers: Sequence[int], items: tuple[Subject, ...], jobs: int
         yield {"number": numbers[place], "kind": one.kind, "subject": name, **answer}
 
 
-def _measured(one: Mutant) -> dict[str, Any]:
+def measured(one: Mutant) -> dict[str, Any]:
+    """Outcome, detail, processor seconds and memory of one mutant, under the alarm."""
+
     def ring(*_: Any) -> None:
         raise TooSlow
 
@@ -117,6 +121,8 @@ def outcome(one: Mutant) -> tuple[str, str]:
         payload = decode_npz(one.data) if one.form == "npz" else decode_vela(one.data)
         accelerator = one.subject.accelerator
         commands = decode_commands(payload.commands, accelerator)
+        for _ in listing(payload, accelerator):
+            pass
         inputs = _inputs(one.subject, payload)
         execution = execute(payload, inputs, accelerator, commands=commands, most_work=MOST_WORK)
         issues = (*execution.issues, *examine(execution.steps, commands, accelerator))

@@ -73,12 +73,12 @@ def main() -> int:
 
 def judged(subject: Subject, count: int, seed: int) -> Iterator[Verdict]:
     """The verdicts of ``count`` flips of a subject."""
-    good = _Good(subject)
+    good = Good(subject)
     for flip in chosen(subject, trace(subject.payload, subject.draw(0), subject.accelerator), count, seed):
         yield Verdict(f"{subject.name} {subject.accelerator.name}", flip, *good.verdict(flip))
 
 
-class _Good:
+class Good:
     """What the subject does when it is not flipped, computed once."""
 
     def __init__(self, subject: Subject) -> None:

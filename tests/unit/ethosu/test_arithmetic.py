@@ -62,3 +62,30 @@ def test_wrap_keeps_low_bits() -> None:
 
 def test_division_ties_go_away_from_zero() -> None:
     assert divide_rounding_away(_ints(3, -3, 5, -5), _ints(2, 2, 3, 3)).tolist() == [2, -2, 2, -2]
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+def test_wide_products_equal_pythons(rounding: Rounding) -> None:
+    """Values up to the ends of int64, scales of 32 bits, every shift: the result saturates at 64 bits."""
+    ends = (-(2**63), -(2**63) + 1, -(2**62), 2**62, 2**63 - 1)
+    rng = np.random.RandomState(5)
+    spread = [int(sign * rng.randint(1, 2**31) << int(rng.randint(32))) for sign in (-1, 1) for _ in range(40)]
+    values = np.array([*ends, *spread], np.int64)
+    for shift in range(64):
+        for scale in (2**32 - 1, 2**31, 0x12345679):
+            wanted = [_scaled(int(value), scale, shift, rounding) for value in values]
+            assert rescale(values, scale, shift, rounding).tolist() == wanted
+
+
+def _scaled(value: int, scale: int, shift: int, rounding: Rounding) -> int:
+    half = 1 << shift - 1 if shift else 0
+    double = 1 << 30 if shift > 31 else 0
+    term = {
+        Rounding.NATURAL: half,
+        Rounding.SYMMETRIC: half - (value < 0 < shift),
+        Rounding.TRUNCATE_TO_LOWER: 0,
+        Rounding.TRUNCATE_TO_ZERO: (1 << shift) - 1 if value < 0 else 0,
+        Rounding.DOUBLE_SYMMETRIC: half + (-double if value < 0 else double),
+        Rounding.DOUBLE_ASYMMETRIC: half + double,
+    }[rounding]
+    return max(-(2**63), min(2**63 - 1, value * scale + term >> shift))

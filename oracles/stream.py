@@ -16,6 +16,7 @@ from harness.divergence import DelegateComparison
 from harness.ethosu.records import StreamIssue
 from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
+from oracles import buffers
 
 VELA = "Vela"
 
@@ -31,10 +32,16 @@ def judge(observation: Observation) -> list[Mismatch]:
             lambda mismatch: (mismatch.kind, mismatch.signature, mismatch.information),
         )
     ]
-    return found + [
-        _stopped(delegate, comparison.stopped)
+    stopped = {
+        delegate: comparison
         for delegate, comparison in compared.items()
         if comparison.stopped and not comparison.unimplemented and not comparison.issues
+    }
+    told = any(item.damaged for item in stopped.values()) and bool(buffers.judge(observation))
+    return found + [
+        _stopped(delegate, comparison.stopped)
+        for delegate, comparison in stopped.items()
+        if comparison.stopped and not (comparison.damaged and told)
     ]
 
 

@@ -42,17 +42,19 @@ class DelegateComparison:
     :param issues: of all draws, each once.
     :param stopped: why the stream could not be decoded or executed to its end; later draws were not run.
     :param unimplemented: it is the model that could not execute it.
+    :param damaged: nothing was executed: the payload's tables contradict each other or the TOSA graph.
     :param steps: of the first run.
     """
 
-    compared: int
-    refused: tuple[str, ...]
-    difference: Difference | None
-    origin: Origin | None
-    issues: tuple[StreamIssue, ...]
-    stopped: str | None
-    unimplemented: bool
-    steps: tuple[Step, ...]
+    compared: int = 0
+    refused: tuple[str, ...] = ()
+    difference: Difference | None = None
+    origin: Origin | None = None
+    issues: tuple[StreamIssue, ...] = ()
+    stopped: str | None = None
+    unimplemented: bool = False
+    damaged: bool = False
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def compare_delegate(
     try:
         commands = decode_commands(decoded.commands, configuration)
     except StreamError as error:
-        return DelegateComparison(0, (), None, None, (), str(error), isinstance(error, Unimplemented), ())
+        return DelegateComparison(stopped=str(error), unimplemented=isinstance(error, Unimplemented))
     pairs: list[_Pair] = []
     refused: list[str] = []
     issues: dict[StreamIssue, None] = {}

@@ -1,8 +1,8 @@
 """The whole lowered program, its delegates on armdiff's functional model of the Ethos-U.
 
 The model (``harness.ethosu``) executes the payload that Vela emitted, byte for byte; the rest of
-the program runs in eager. What the model does not implement, or a stream that cannot be executed,
-makes the leg say so and not run: the ``stream`` oracle reports the latter as what it is.
+the program runs in eager. What the model does not implement, or a payload that cannot be executed,
+makes the leg say so and not run: the ``stream`` and ``buffers`` oracles report the latter as what it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.border import border_of
 from harness.compat.vela import configuration_of
 from harness.distributions import Array
+from harness.errors import BadInput
 from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.machine import execute
 from harness.ethosu.records import StreamError, Unimplemented
@@ -44,7 +45,11 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
         if configuration is None:
             raise NotRunnable(f"delegate {record.name} is for {record.backend}, not for an Ethos-U")
         accelerator = accelerator_named(configuration.target)
-        return run_payload(lowered.tosa[record.name], decode_vela(record.payload, named), arrays, accelerator)
+        try:
+            payload = decode_vela(record.payload, named)
+        except BadInput as error:
+            raise NotRunnable(str(error)) from None
+        return run_payload(lowered.tosa[record.name], payload, arrays, accelerator)
 
     return run_program(lowered, inputs, delegate, ModelError)
 
@@ -53,11 +58,13 @@ def run_payload(tosa: bytes, payload: VelaPayload, arrays: Sequence[Array], acce
     """Outputs of a payload in the shapes and dtypes of the TOSA graph that it was compiled from.
 
     :param arrays: in the order of the TOSA graph's inputs.
-    :raises NotRunnable: the stream cannot be executed, by the model or at all.
+    :raises NotRunnable: the payload cannot be executed, by the model or at all.
     """
-    border = border_of(tosa, payload)
     try:
+        border = border_of(tosa, payload)
         execution = execute(payload, border.kept(arrays), accelerator)
+    except BadInput as error:
+        raise NotRunnable(str(error)) from None
     except StreamError as error:
         raise NotRunnable(f"the command stream cannot be decoded: {error}") from None
     if execution.outputs is None:

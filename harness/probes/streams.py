@@ -16,6 +16,7 @@ from harness.artifacts.program import decode_program
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.compat.vela import configuration_of
 from harness.divergence import DelegateComparison, Draw, compare_delegate, random_draws
+from harness.errors import BadInput
 from harness.ethosu.checks import examine
 from harness.ethosu.commands import decode_commands, driver_actions
 from harness.probes import digest_number
@@ -41,9 +42,14 @@ def compared_delegates(
     for record in lowered.record.delegates:
         configuration = configuration_of(getattr(lowered.edge_program.graph_module, record.name))
         if configuration is not None:
-            tosa, payload = lowered.tosa[record.name], decode_vela(record.payload, named)
+            tosa = lowered.tosa[record.name]
             draws = (*handed.get(record.name, ()), *random_draws(tosa, RANDOM_DRAWS, digest_number(case) % 2**32))
-            compared[record.name] = _examined(compare_delegate(tosa, payload, configuration.target, draws), payload)
+            try:
+                payload = decode_vela(record.payload, named)
+                comparison = _examined(compare_delegate(tosa, payload, configuration.target, draws), payload)
+            except BadInput as error:  # a finding like any stream that cannot be executed
+                comparison = DelegateComparison(stopped=str(error), damaged=True)
+            compared[record.name] = comparison
     return compared
 
 

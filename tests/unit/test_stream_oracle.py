@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from harness.divergence import DelegateComparison, Difference, Origin
 from harness.ethosu.records import StreamIssue
-from harness.observation import Observation
+from harness.observation import Mismatch, Observation
 from harness.triage import bucket_of
+from oracles import buffers
 from oracles.numeric import ORACLE as NUMERIC
 from oracles.stream import ORACLE as STREAM
 from tests.unit.observations import observation
 
-CLEAN = DelegateComparison(4, (), None, None, (), None, False, ())
+CLEAN = DelegateComparison(compared=4)
 HAZARD = StreamIssue("hazard", "a KERNEL_WAIT is missing", "DMA_START", 3, 0x1A4)
 DIFFERENCE = Difference(
     0, 3, 16, (0, 1), -35, 127, 162, (((0, 1), -35, 127),), "3 of the 4 in [0, 0..3]", "random integers 0"
@@ -62,6 +65,16 @@ def test_a_stream_that_ends_early_is_told_once() -> None:
     stopped = replace(CLEAN, compared=0, stopped="command at 0x0040: no such opcode")
     assert [item.kind for item in STREAM.judge(_observed(stopped))] == ["cannot be executed"]
     assert [item.kind for item in STREAM.judge(_observed(replace(stopped, issues=(HAZARD,))))] == ["hazard"]
+
+
+def test_a_payload_that_buffers_condemns_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    damaged = _observed(replace(CLEAN, compared=0, stopped="has 1 outputs, the TOSA graph 2", damaged=True))
+    assert [item.kind for item in STREAM.judge(damaged)] == ["cannot be executed"]
+    told = [Mismatch("buffers", "output count", "lowered_module_0: 1 and 2")]
+    monkeypatch.setattr(buffers, "judge", lambda seen: told if seen is damaged else [])
+    assert STREAM.judge(damaged) == []
+    ended = _observed(replace(CLEAN, compared=0, stopped="command at 0x0040: no such opcode"))
+    assert [item.kind for item in STREAM.judge(ended)] == ["cannot be executed"]
 
 
 def test_what_only_the_model_lacks_is_no_finding() -> None:

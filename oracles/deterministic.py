@@ -5,12 +5,10 @@ reported, because it explains the rest: the quantized graph (operators, quantiza
 bits of constants), the number of delegates, each TOSA flatbuffer (byte for byte), each payload.
 Where the TOSA differs, the two runs' snapshots name the first pass after which they do.
 
-Payloads are byte-identical for TOSA, Ethos-U55 and Ethos-U65. For Ethos-U85, Vela 5.1.0 is known
-to emit other bytes for the same TOSA from run to run, depending on the address-space layout;
-which of its decisions depend on that is not known. Equal bytes pass; otherwise only what the
-runtime's contract fixes is compared: the names and order of the blocks, and of every input and
-output its shape, element size and region. Addresses, scratch size, commands and weights are left
-to a decoder of command streams.
+Payloads of one TOSA graph need not be the same bytes: for some convolutions on Ethos-U85, Vela
+5.1.0 encodes channels beyond the operation's own, from memory that nothing wrote. So payloads that
+differ are decoded, and what the NPU takes from them is compared: scratch sizes, inputs and
+outputs, commands, decoded weights and scales, other constants.
 """
 
 from __future__ import annotations
@@ -18,16 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.artifacts.vela import VelaIO, VelaPayload, decode_vela
+from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.errors import BadInput
+from harness.ethosu.commands import driver_actions
+from harness.ethosu.records import StreamError
+from harness.ethosu.sameness import program_difference
 from harness.observation import DelegateRecord, Mismatch, Observation, Oracle
 from harness.probes.graphs import differences
 from harness.probes.results import Repeated
 from harness.snapshots import PassTrace
-from harness.target import parse_target
 from oracles.crash import signature
-
-_FIELDS = ("commands", "weights", "scratch_size", "inputs", "outputs")
 
 
 def judge(observation: Observation) -> list[Mismatch]:
@@ -43,10 +41,10 @@ def judge(observation: Observation) -> list[Mismatch]:
     if found:
         text = f"two quantizations of the same case differ in {len(found)} nodes, first {found[0]}"
         return [_mismatch("quantized graph differs", "convert", text, found[0].what)]
-    return _programs(observation.lowering.delegates, again.delegates, parse_target(observation.case.target).family)
+    return _programs(observation.lowering.delegates, again.delegates)
 
 
-def _programs(first: tuple[DelegateRecord, ...], second: tuple[DelegateRecord, ...], family: str) -> list[Mismatch]:
+def _programs(first: tuple[DelegateRecord, ...], second: tuple[DelegateRecord, ...]) -> list[Mismatch]:
     if len(first) != len(second):
         text = f"two lowerings of the same graph give {len(first)} and then {len(second)} delegates"
         return [_mismatch("delegates differ", "lower", text)]
@@ -55,7 +53,7 @@ def _programs(first: tuple[DelegateRecord, ...], second: tuple[DelegateRecord, .
             text = f"{one.name}: two lowerings of the same graph give different TOSA: {_tosa_difference(one, other)}"
             return [_mismatch("TOSA differs", "lower", text, pass_name=_first_pass(one.trace, other.trace))]
     for one, other in zip(first, second, strict=True):
-        what = payload_difference(one.payload, other.payload, repeats_bytes=family != "ethos-u85")
+        what = payload_difference(one.payload, other.payload)
         if what:
             text = f"{one.name}: the same TOSA compiled twice gives different payloads: {what}"
             return [_mismatch("payload differs", "vela", text, pass_name="Vela")]
@@ -105,41 +103,32 @@ def _block_differences(one: TosaBlock, other: TosaBlock) -> Iterator[str]:
             yield f"constant {name} ({tensor.dtype} {list(tensor.shape)}) has other values"
 
 
-def payload_difference(one: bytes, other: bytes, *, repeats_bytes: bool) -> str:
-    """What makes two payloads of one TOSA graph different programs; empty if nothing is known to.
-
-    :param repeats_bytes: False where Vela is known not to repeat its bytes.
-    """
+def payload_difference(one: bytes, other: bytes) -> str:
+    """What makes two payloads of one TOSA graph different programs; empty if nothing does."""
     if one == other:
         return ""
     try:
         first, second = decode_vela(one), decode_vela(other)
+        return next(_field_differences(first, second), "") or _decoded_difference(first, second)
     except BadInput as error:
         return f"{len(one)} and then {len(other)} bytes; {error}"
-    for name in ("inputs", "outputs"):
-        contracts = [_contract(getattr(payload, name)) for payload in (first, second)]
-        if contracts[0] != contracts[1]:
-            return f"{name} (shape, element size, region) {contracts[0]} and then {contracts[1]}"
-    if not repeats_bytes:
-        return ""
-    return next(_field_differences(first, second), "the same blocks, laid out differently")
-
-
-def _contract(table: tuple[VelaIO, ...]) -> list[tuple[tuple[int, ...], int, int]]:
-    return [(io.shape, io.element_size, io.region) for io in table]
 
 
 def _field_differences(one: VelaPayload, other: VelaPayload) -> Iterator[str]:
-    for name in _FIELDS:
+    for name in ("inputs", "outputs", "scratch_size", "fast_scratch_size"):
         before, after = getattr(one, name), getattr(other, name)
-        if before == after:
-            continue
-        if isinstance(before, bytes):
-            pairs = zip(before, after, strict=False)
-            at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(before), len(after)))
-            yield f"{name} from byte {at} on ({len(before)} and then {len(after)} bytes)"
-        else:
+        if before != after:
             yield f"{name} {before} and then {after}"
+
+
+def _decoded_difference(one: VelaPayload, other: VelaPayload) -> str:
+    try:
+        accelerators = [driver_actions(payload.commands).accelerator for payload in (one, other)]
+        if accelerators[0] != accelerators[1]:
+            return f"a stream for {accelerators[0].name} and then one for {accelerators[1].name}"
+        return program_difference(one, other, accelerators[0])
+    except StreamError as error:
+        return f"{error}, and the bytes are not the same"
 
 
 ORACLE = Oracle("deterministic", judge)

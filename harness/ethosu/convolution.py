@@ -21,7 +21,8 @@ from harness.ethosu.npu import Npu
 from harness.ethosu.operands import ofm_shape, operand, stream_bytes, windowed_ifm
 from harness.ethosu.output import GLOBAL, PER_CHANNEL, scale_mode, scaled, store
 from harness.ethosu.records import Unimplemented
-from harness.ethosu.state import Kernel, choose, kernel_of
+from harness.ethosu.state import Kernel, kernel_of
+from harness.ethosu.weight_registers import scale_layout, scale_ranges, weight_geometry, weight_ranges
 from harness.ethosu.weights import ScaleRecords, WeightGeometry, Weights, decode_scales, decode_weights
 
 _MOST_COLUMNS = 1 << 24
@@ -84,30 +85,8 @@ def read_weights(npu: Npu, kernel: Kernel, ifm_depth: int, *, depthwise: bool) -
     """The decoded weights [OFM channel, y, x, IFM channel] of the operation under way."""
     registers, accelerator = npu.registers, npu.accelerator
     check_elements("weights", registers.get("OFM_DEPTH_M1") + 1, kernel.height, kernel.width, ifm_depth)
-    region = registers.get("WEIGHT_REGION")
-    streams = []
-    for core in range(accelerator.cores):
-        prefix = f"WEIGHT{core or ''}"
-        length = registers.get(f"{prefix}_LENGTH")
-        start = registers.get(f"{prefix}_BASE") if length else 0
-        streams.append(stream_bytes(npu, "WEIGHT", region, start, length))
-    geometry = WeightGeometry(
-        ofm_depth=registers.get("OFM_DEPTH_M1") + 1,
-        ifm_depth=ifm_depth,
-        kernel_height=kernel.height,
-        kernel_width=kernel.width,
-        dilation_y=kernel.dilation_y,
-        dilation_x=kernel.dilation_x,
-        stride_y=kernel.stride_y,
-        stride_x=kernel.stride_x,
-        depthwise=depthwise,
-        part_kernel=kernel.part_kernel,
-        ofm_block_depth=registers.get("OFM_BLK_DEPTH_M1") + 1,
-        ifm_bits=8 << registers.get("IFM_PRECISION", "precision"),
-        fast=bool(registers.get("WEIGHT_FORMAT", "format")) if accelerator.u85 else False,
-        sparse=bool(registers.get("WEIGHT_FORMAT", "sparsity")) if accelerator.u85 else False,
-        microblock=registers.get("ACC_FORMAT", "microblock") if accelerator.u85 else 0,
-    )
+    streams = [stream_bytes(npu, "WEIGHT", *place) for place in weight_ranges(registers, accelerator)]
+    geometry = weight_geometry(registers, kernel, ifm_depth, accelerator, depthwise=depthwise)
     decode = _weights if geometry.elements <= _MOST_KEPT else decode_weights
     weights = decode(tuple(streams), geometry, accelerator)
     for kind, message in weights.issues:
@@ -126,14 +105,8 @@ def read_scales(npu: Npu) -> ScaleRecords | None:
         return None
     assert scale_mode(npu) == PER_CHANNEL
     registers = npu.registers
-    region = registers.get("SCALE_REGION")
-    streams = [stream_bytes(npu, "SCALE", region, registers.get("SCALE_BASE"), registers.get("SCALE_LENGTH"))]
-    if npu.accelerator.family == "u65" and npu.accelerator.cores > 1 and (length := registers.get("SCALE1_LENGTH")):
-        streams.append(stream_bytes(npu, "SCALE", region, registers.get("SCALE1_BASE"), length))
-    bits, microblock = 40, None
-    if npu.accelerator.u85:
-        bits = choose((32, 48), registers.get("ACC_FORMAT", "format"), "ACC_FORMAT format")
-        microblock = registers.get("ACC_FORMAT", "microblock")
+    streams = [stream_bytes(npu, "SCALE", *place) for place in scale_ranges(registers, npu.accelerator)]
+    bits, microblock = scale_layout(registers, npu.accelerator)
     records = _scales(tuple(streams), registers.get("OFM_DEPTH_M1") + 1, npu.accelerator, bits, microblock)
     for kind, message in records.issues:
         npu.report(kind, message)

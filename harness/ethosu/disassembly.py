@@ -45,7 +45,7 @@ def listing(
     else:
         marked = _at(commands, actions, around)
         wanted = range(max(marked - context, 0), min(marked + context + 1, len(commands)))
-    for index, (command, subject) in enumerate(_subjects(payload, commands, accelerator)):
+    for index, (command, subject) in enumerate(subjects(payload, commands, accelerator)):
         if index >= wanted.stop:
             return
         if index not in wanted:
@@ -69,7 +69,7 @@ def as_data(payload: VelaPayload, accelerator: Accelerator) -> dict[str, Any]:
             "kind": subject.step.kind,
             "text": [*operation_lines(subject)],
         }
-        for command, subject in _subjects(payload, commands, accelerator)
+        for command, subject in subjects(payload, commands, accelerator)
         if subject is not None
     ]
     return {
@@ -92,7 +92,7 @@ def as_data(payload: VelaPayload, accelerator: Accelerator) -> dict[str, Any]:
     }
 
 
-def _subjects(
+def subjects(
     payload: VelaPayload, commands: Sequence[Command], accelerator: Accelerator
 ) -> Iterator[tuple[Command, Subject | None]]:
     """Every command, and with an operation the registers as they are when it is issued."""

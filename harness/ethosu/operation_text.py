@@ -21,7 +21,8 @@ from harness.ethosu.featuremap import FeatureMap, accesses
 from harness.ethosu.hazard_blocks import KERNEL_KINDS, Unknown, operation_of
 from harness.ethosu.records import LUT, REGION_NAMES, WEIGHTS, Step, StreamError
 from harness.ethosu.state import CHAINED, NO_STORAGE, Registers, kernel_of
-from harness.ethosu.weights import WeightGeometry, decode_weights
+from harness.ethosu.weight_registers import weight_geometry, weight_ranges
+from harness.ethosu.weights import decode_weights
 
 MOST_WEIGHTS = 1 << 24
 """Weights of one operation that are decoded for their statistics."""
@@ -58,12 +59,17 @@ class Constants:
 
     def find(self, region: int, start: int, length: int) -> bytes | None:
         """``length`` bytes at ``start`` of a region; None if they are not known."""
+        origin = self.origin(region, start, length)
+        return None if origin is None else self.weights[origin : origin + length]
+
+    def origin(self, region: int, start: int, length: int) -> int | None:
+        """Where in region 0 the bytes are from; None if that is not known."""
         if region == WEIGHTS:
-            return self.weights[start : start + length] if start + length <= len(self.weights) else None
+            return start if start + length <= len(self.weights) else None
         for target, first, end, source in reversed(self.copies):
             if target == region and first < start + length and start < end:
                 whole = source >= 0 and first <= start and start + length <= end
-                return self.find(WEIGHTS, source + start - first, length) if whole else None
+                return self.origin(WEIGHTS, source + start - first, length) if whole else None
         return None
 
 
@@ -226,41 +232,12 @@ def _map_text(item: FeatureMap, registers: Registers) -> str:
     return " ".join(words)
 
 
-def weight_geometry(subject: Subject) -> WeightGeometry:
-    """Shape and order of the weights of a CONV or DEPTHWISE.
-
-    :raises StreamError: a register was never set.
-    """
-    registers, u85 = subject.registers, subject.accelerator.u85
-    kernel = kernel_of(registers)
-    depthwise = subject.step.kind == "DEPTHWISE"
-    return WeightGeometry(
-        ofm_depth=registers.get("OFM_DEPTH_M1") + 1,
-        ifm_depth=1 if depthwise else registers.get("IFM_DEPTH_M1") + 1,
-        kernel_height=kernel.height,
-        kernel_width=kernel.width,
-        dilation_y=kernel.dilation_y,
-        dilation_x=kernel.dilation_x,
-        stride_y=kernel.stride_y,
-        stride_x=kernel.stride_x,
-        depthwise=depthwise,
-        part_kernel=kernel.part_kernel,
-        ofm_block_depth=registers.get("OFM_BLK_DEPTH_M1") + 1,
-        ifm_bits=8 << registers.get("IFM_PRECISION", "precision"),
-        fast=bool(u85 and registers.get("WEIGHT_FORMAT", "format")),
-        sparse=bool(u85 and registers.get("WEIGHT_FORMAT", "sparsity")),
-        microblock=registers.get("ACC_FORMAT", "microblock") if u85 else 0,
-    )
-
-
 def _weights(subject: Subject) -> Iterator[str]:
     step, registers = subject.step, subject.registers
     if step.kind not in ("CONV", "DEPTHWISE") or step.command.fields.get("value"):
         return
-    region, streams = registers.get("WEIGHT_REGION"), []
-    for core in range(subject.accelerator.cores):
-        length = registers.get_or(f"WEIGHT{core or ''}_LENGTH", 0)
-        start = registers.get(f"WEIGHT{core or ''}_BASE") if length else 0
+    streams = []
+    for region, start, length in weight_ranges(registers, subject.accelerator):
         streams.append(subject.constants.find(region, start, length) if length else b"")
         if length:
             yield f"weights {length} bytes at {place(region, start, start + length)}"
@@ -271,7 +248,9 @@ def _statistics(subject: Subject, streams: list[bytes | None]) -> str:
     found = [stream for stream in streams if stream is not None]
     if len(found) < len(streams):
         return "not decoded: their bytes are known only when the stream runs"
-    geometry = weight_geometry(subject)
+    depthwise, registers = subject.step.kind == "DEPTHWISE", subject.registers
+    depth = 1 if depthwise else registers.get("IFM_DEPTH_M1") + 1
+    geometry = weight_geometry(registers, kernel_of(registers), depth, subject.accelerator, depthwise=depthwise)
     shape = "x".join(map(str, geometry.shape))
     if geometry.elements > MOST_WEIGHTS:
         return f"{shape}, not decoded: more than {MOST_WEIGHTS}"

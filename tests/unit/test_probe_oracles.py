@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import main
+from harness.ethosu.accelerator import accelerator_named
 from harness.observation import DelegateRecord, Failure, LoweringRecord, Mismatch
 from harness.probes import scheduled
 from harness.probes.graphs import differences
@@ -18,6 +19,8 @@ from harness.registry import oracles, probes
 from harness.snapshots import NodeState, PassTrace, Ref, Snapshot
 from harness.summary import Tally, as_json, counted, listing
 from harness.triage import finding_of
+from tests.unit.ethosu.assembling import STOP, U55
+from tests.unit.ethosu.assembling import payload as assembled
 from tests.unit.observations import CASE, STEP, observation
 
 CLEAN = observation([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0])
@@ -82,12 +85,21 @@ def test_changed_parameters_explain_other_constants_but_no_other_operators():
     assert [item.kind for item in both] == ["parameters changed in place", "quantizing twice differs"]
 
 
-def payload(*, commands=b"COP1" + bytes(12), weights=b"w" * 16, size=1, offset=0):
+STREAM = assembled(U55, [STOP]).commands
+STREAM_OF_U65 = assembled(accelerator_named("ethos-u65-256"), [STOP]).commands
+
+
+def payload(*, commands=STREAM, weights=b"w" * 16, size=1, offset=0, scratch=64, reserved=b""):
     table = struct.pack("<i9i", 1, 1, 1, 1, 1, 1, 4, size, offset, 1)
     blocks = [("vela_bin_stream", b""), ("cmd_data", commands), ("weight_data", weights)]
-    blocks += [("scratch_size", struct.pack("<I", 64)), ("inputs", table), ("outputs", table), ("vela_end_stream", b"")]
+    blocks += [
+        ("scratch_size", struct.pack("<I", scratch)),
+        ("inputs", table),
+        ("outputs", table),
+        ("vela_end_stream", b""),
+    ]
     return b"".join(
-        struct.pack("<16sIB11s", name.encode(), len(data), 0, b"") + data + bytes(-len(data) % 16)
+        struct.pack("<16sIB11s", name.encode(), len(data), 0, reserved) + data + bytes(-len(data) % 16)
         for name, data in blocks
     )
 
@@ -136,21 +148,30 @@ def test_deterministic_names_the_first_pass_after_which_two_lowerings_differ():
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ({"weights": b"w" * 15 + b"v"}, "weights from byte 15 on (16 and then 16 bytes)"),
-        ({"commands": b"COP1" + bytes(16)}, "commands from byte 16 on"),
-        ({"offset": 16}, "inputs"),
+        ({"commands": STREAM_OF_U65}, "a stream for ethos-u55-128 and then one for ethos-u65-256"),
+        ({"commands": b"COP1" + bytes(16)}, "and the bytes are not the same"),
+        ({"weights": b"w" * 15 + b"v"}, "1 bytes of constants differ, first at 0xf"),
+        ({"weights": b"w" * 17}, "16 and then 17 bytes of constants"),
+        ({"offset": 16}, "inputs ("),
+        ({"size": 2}, "inputs ("),
+        ({"scratch": 128}, "scratch_size 64 and then 128"),
     ],
 )
-def test_payload_bytes_count_on_u55_and_only_the_contract_on_u85(words, part):
+def test_payloads_that_differ_in_what_the_npu_takes_are_different_programs(words, part):
     [found] = judge("deterministic", repeated(delegate(), delegate(**words)))
     assert (found.kind, found.pass_name) == ("payload differs", "Vela")
     assert part in found.message
-    assert judge("deterministic", repeated(delegate(), delegate(**words), target="ethos-u85-256")) == []
 
 
-def test_a_u85_payload_with_other_inputs_is_another_program():
-    [found] = judge("deterministic", repeated(delegate(), delegate(size=2), target="ethos-u85-256"))
-    assert "inputs (shape, element size, region)" in found.message
+def test_a_payload_cut_short_is_told():
+    short = replace(delegate(), payload=delegate().payload[:-16])
+    [found] = judge("deterministic", repeated(delegate(), short))
+    assert found.kind == "payload differs"
+    assert f"{len(delegate().payload)} and then {len(short.payload)} bytes" in found.message
+
+
+def test_bytes_that_the_npu_never_takes_are_no_difference():
+    assert judge("deterministic", repeated(delegate(), delegate(reserved=b"noise"))) == []
 
 
 def twin(*values, inputs=(0,)):

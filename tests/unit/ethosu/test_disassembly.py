@@ -13,56 +13,17 @@ from harness.ethosu.disassembly import as_data, listing
 from harness.ethosu.operation_text import Constants
 from harness.ethosu.records import StreamError
 from harness.ethosu.state import Registers
-from harness.ethosu.weights import WeightGeometry
+from tests.unit.ethosu.assembled_convolution import BLOCK, PLACES, WEIGHTS, convolution, convolution_payload
 from tests.unit.ethosu.assembling import (
     STOP,
     U55,
     U85,
-    Commands,
     feature_map,
-    io,
-    kernel,
     ofm,
     operation,
     payload,
     registers,
 )
-from tests.unit.ethosu.weight_streams import plain, stream_order
-
-GEOMETRY = WeightGeometry(2, 3, 1, 2, 1, 1, 1, 1, False, False, 8, 8)
-PLACES = stream_order(GEOMETRY, U55, 0, 8)
-WEIGHTS = plain([0 if place is None else 5 - 10 * place[0] for place in PLACES])
-SCALES = bytes(32)
-BLOCK = {"OFM_BLK_HEIGHT_M1": 3, "OFM_BLK_WIDTH_M1": 1, "OFM_BLK_DEPTH_M1": 7, "BLOCKDEP": 2}
-
-
-def _conv(**changes: Any) -> Commands:
-    """1x2, 3 channels to 2, padded left; the OFM is 4x5x2 at 0x40."""
-    shape = ofm(U55, (4, 5, 2), 64)
-    settings = {
-        **feature_map("IFM", (4, 5, 3), 0),
-        "IFM_ZERO_POINT": -128,
-        "IFM_DEPTH_M1": 2,
-        **shape,
-        "OFM_PRECISION": {**shape["OFM_PRECISION"], "scale_mode": 0},
-        **kernel(1, 2, (0, 1, 0, 0)),
-        "ACTIVATION": {"function": 18},
-        "WEIGHT_REGION": 0,
-        "WEIGHT_BASE": len(SCALES),
-        "WEIGHT_LENGTH": len(WEIGHTS),
-        "SCALE_REGION": 0,
-        "SCALE_BASE": 0,
-        "SCALE_LENGTH": len(SCALES),
-        "ACC_FORMAT": 0,
-        **BLOCK,
-        **changes,
-    }
-    return operation(U55, "OP_CONV", None, {name: value for name, value in settings.items() if value is not None})
-
-
-def _payload(commands: Commands) -> VelaPayload:
-    inputs, outputs = [io((4, 5, 3), 0)], [io((4, 5, 2), 64)]
-    return payload(U55, [*commands, STOP], inputs, outputs, weights=SCALES + WEIGHTS, scratch=128)
 
 
 def _said(lines: list[str]) -> list[str]:
@@ -70,11 +31,12 @@ def _said(lines: list[str]) -> list[str]:
 
 
 def test_a_convolution() -> None:
-    lines = list(listing(_payload(_conv()), U55))
+    lines = list(listing(convolution_payload(convolution()), U55))
     last = 32 + len(WEIGHTS)
+    size = len(convolution_payload(convolution()).commands) - 20
     assert lines[:6] == [
         "Ethos-U55 with 128 MACs, 24 KiB of SHRAM; architecture 1.0.6",
-        f"{len(_conv()) + 1} commands (2 operations) in {len(_payload(_conv()).commands) - 20} bytes from 0x14",
+        f"{len(convolution()) + 1} commands (2 operations) in {size} bytes from 0x14",
         f"region 0: weights, {last} bytes",
         "region 1: scratch, 128 bytes",
         "input 0: 1x1x1x4x5x3 with 8 bits each, 60 bytes at scratch[0x0:0x3c]",
@@ -99,7 +61,7 @@ def test_a_convolution() -> None:
 
 def test_registers_are_kept_and_steps_are_counted() -> None:
     again = [("OP_KERNEL_WAIT", {"value": 0}), *registers(U55, {"OFM_BASE0": 8}), ("OP_CONV", {})]
-    lines = _said(list(listing(_payload([*_conv(), *again]), U55)))
+    lines = _said(list(listing(convolution_payload([*convolution(), *again]), U55)))
     assert lines[8] == "step 1: KERNEL_WAIT 0"
     assert lines[9].startswith("step 2: CONV 1x2")
     assert lines[11] == "  OFM  int8 4x5x2 NHWC scratch[0x8:0x30] strides y,x 10,2 zp 0"
@@ -113,7 +75,11 @@ def test_tiles_pieces_and_bricks_are_told() -> None:
         "OFM_HEIGHT0_M1": 2,
         "OFM_BASE2": 0x400,
     }
-    line = next(line for line in _said(list(listing(_payload(_conv(**changes)), U55))) if line.startswith("  OFM"))
+    line = next(
+        line
+        for line in _said(list(listing(convolution_payload(convolution(**changes)), U55)))
+        if line.startswith("  OFM")
+    )
     assert line == (
         "  OFM  int16 4x5x2 NHCWB16 scratch[0x40:0x484] in 20 pieces strides y,c 160,640 "
         "tiles of 3/4 rows, 5 columns at 0x40,0x0,0x400,0x0 zp 0"
@@ -131,15 +97,15 @@ def test_tiles_pieces_and_bricks_are_told() -> None:
     ],
 )
 def test_a_register_never_set_is_named_in_its_line_and_the_others_stay(register: str, line: str) -> None:
-    said = _said(list(listing(_payload(_conv(**{register: None})), U55)))
+    said = _said(list(listing(convolution_payload(convolution(**{register: None})), U55)))
     assert line in said
     assert "  clip -128 to 127 (OFM_PRECISION), TABLE_2" in said
 
 
 def test_weights_that_cannot_be_decoded_say_why() -> None:
-    said = _said(list(listing(_payload(_conv(WEIGHT_LENGTH=16)), U55)))
+    said = _said(list(listing(convolution_payload(convolution(WEIGHT_LENGTH=16)), U55)))
     assert any(line.startswith("  weights: not known: ") for line in said)
-    beyond = _said(list(listing(_payload(_conv(WEIGHT_BASE=4096)), U55)))
+    beyond = _said(list(listing(convolution_payload(convolution(WEIGHT_BASE=4096)), U55)))
     assert "  weights not decoded: their bytes are known only when the stream runs" in beyond
 
 
@@ -154,8 +120,8 @@ def test_weights_behind_a_copy_are_decoded() -> None:
             "DMA0_LEN": len(WEIGHTS),
         },
     )
-    commands = [*copy, ("OP_DMA_START", {}), *_conv(WEIGHT_REGION=1, WEIGHT_BASE=96)]
-    said = _said(list(listing(_payload(commands), U55)))
+    commands = [*copy, ("OP_DMA_START", {}), *convolution(WEIGHT_REGION=1, WEIGHT_BASE=96)]
+    said = _said(list(listing(convolution_payload(commands), U55)))
     assert said[:4] == [
         "step 0: DMA_START",
         f"  from weights[0x20:{32 + len(WEIGHTS):#x}]",
@@ -277,7 +243,7 @@ def test_a_branch_is_told_with_its_fields() -> None:
 
 
 def test_only_the_neighbourhood_of_an_offset() -> None:
-    made = _payload(_conv())
+    made = convolution_payload(convolution())
     whole = list(listing(made, U55))
     at = next(index for index, line in enumerate(whole) if "OP_CONV" in line)
     offset = int(whole[at].split()[0], 16)
@@ -292,14 +258,14 @@ def test_only_the_neighbourhood_of_an_offset() -> None:
 
 
 def test_reserved_bits_show() -> None:
-    made = _payload(_conv())
+    made = convolution_payload(convolution())
     broken = made.commands[:20] + (0x0011_010F).to_bytes(4, "little") + made.commands[24:]
     lines = list(listing(VelaPayload(broken, made.weights, 128, made.inputs, made.outputs), U55))
     assert lines[7].endswith("SET_IFM_REGION           1 (reserved bits 0x100000)")
 
 
 def test_data_for_json_say_the_same() -> None:
-    made = _payload(_conv())
+    made = convolution_payload(convolution())
     data = json.loads(json.dumps(as_data(made, U55)))
     lines = list(listing(made, U55))
     assert data["accelerator"] == "ethos-u55-128"
@@ -312,7 +278,7 @@ def test_data_for_json_say_the_same() -> None:
         "fields": {"value": 0},
         "text": "0x0",
     }
-    assert len(data["commands"]) == len(_conv()) + 1
+    assert len(data["commands"]) == len(convolution()) + 1
     [operation_] = data["operations"]
     assert (operation_["step"], operation_["kind"]) == (0, "CONV")
     assert operation_["text"] == _said(lines)

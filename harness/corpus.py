@@ -7,6 +7,7 @@
     expires = 2027-06-30            # look at the entry again by then
     operators = ["ramp", "cat"]     # what a finding of wrong values must contain, in order, to be this bug;
                                     # "relu|hardtanh" stands for either
+    families = ["ethos-u55"]        # optional: target families that have the bug; without it all have
 
     [lines.seed]
     status = "reproduces"           # or "fixed": it does not show there (any more, or yet)
@@ -32,6 +33,7 @@ import msgspec
 from harness.compat.releases import LINES, release_line
 from harness.errors import BadInput
 from harness.protocol import CaseResult
+from harness.target import parse_target
 from harness.triage import VALUE_ORACLES, Finding, any_family, any_pass, any_range, contains_in_order, without_pass
 
 Outcome = Literal[
@@ -54,12 +56,17 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Contents of ``status.toml``."""
+    """Contents of ``status.toml``.
+
+    :param operators: a finding is this bug only if its graph has them, in this order.
+    :param families: the target families (``ethos-u55``) that have the bug; none stands for all.
+    """
 
     title: str
     upstream: tuple[str, ...] = ()
     expires: datetime.date
     operators: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
     note: str = ""
     lines: dict[str, Expectation] = {}
 
@@ -81,22 +88,22 @@ class Entry(msgspec.Struct, frozen=True):
         return self.status.lines.get(line) if line else None
 
     def knows(self, finding: Finding) -> bool:
-        """Is this finding the entry's bug on the installed release (on whichever target)?"""
+        """Is this finding the entry's bug on the installed release (on whichever target has it)?"""
         expected = self.expected
         if expected is None or expected.status != "reproduces":
+            return False
+        if self.status.families and parse_target(finding.target).family not in self.status.families:
+            return False
+        # a crash's or a buffer's bucket says enough; wrong values and streams need their operators as well
+        coarse = finding.oracle in (*VALUE_ORACLES, "stream")
+        if coarse and not contains_in_order(finding.chain, self.status.operators):
             return False
         if any_family(finding.bucket) in map(any_family, expected.also):
             return True
         seen, wanted = (any_range(any_family(bucket)) for bucket in (finding.bucket, expected.bucket))
         if finding.oracle in VALUE_ORACLES and without_pass(finding.bucket):
             seen, wanted = any_pass(seen), any_pass(wanted)
-        if seen != wanted:
-            return False
-        if expected.message not in finding.message:
-            return False
-        # a crash's or a buffer's bucket says enough; wrong values need their operators as well
-        speaks_of_values = finding.oracle in VALUE_ORACLES
-        return not speaks_of_values or contains_in_order(finding.chain, self.status.operators)
+        return seen == wanted and expected.message in finding.message
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):

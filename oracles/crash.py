@@ -25,9 +25,16 @@ _SUBSTITUTIONS = (
 )
 
 
+def headline(message: str) -> str:
+    """The first line; where it ends with a colon, what it announces as well: ``Validation error: MaxPool: - …``."""
+    lines = [line.strip() for line in message.strip().splitlines() if line.strip()] or [""]
+    last = next((index for index, line in enumerate(lines) if not line.endswith(":")), len(lines) - 1)
+    return " ".join(lines[: last + 1])
+
+
 def normalized(message: str) -> str:
     """A message without addresses, paths, node names, numbers and line breaks."""
-    text = message.strip().split("\n", 1)[0] or message.strip()
+    text = headline(message)
     for pattern, replacement in _SUBSTITUTIONS:
         text = pattern.sub(replacement, text)
     return text.strip()[:SIGNATURE_LENGTH]
@@ -41,14 +48,13 @@ def signature(failure: Failure) -> str:
 def _mismatch(failure: Failure, legs: tuple[str, str] | None) -> Mismatch:
     where = f" in {failure.pass_name}" if failure.pass_name else ""
     where += f" at {failure.node}" if failure.node else ""
-    first_line = failure.message.strip().split("\n", 1)[0][:300]
     return Mismatch(
         oracle="crash",
         kind="exception",
         stage=failure.stage,
         pass_name=failure.pass_name,
         legs=legs,
-        message=f"{failure.type}{where} during {failure.stage}: {first_line}",
+        message=f"{failure.type}{where} during {failure.stage}: {headline(failure.message)[:300]}",
         measured={"type": failure.type, "frame": failure.frame or "", "node": failure.node or ""},
         signature=signature(failure),
     )

@@ -7,7 +7,7 @@ import pytest
 
 from harness.observation import DelegateRecord, Domain, Envelope, Failure, LegResult
 from harness.registry import oracles
-from oracles.crash import normalized
+from oracles.crash import headline, normalized
 from tests.unit.observations import CASE, observation
 
 
@@ -160,6 +160,14 @@ def test_normalized_messages_do_not_depend_on_names_sizes_and_addresses():
     first = normalized("shape [1, 4, 8] of aten_add_tensor_3 at 0x7f00 in /usr/lib/a/b.py does not fit n12")
     second = normalized("shape [7, 2] of aten_mul_tensor at 0x11 in /opt/c/d.py does not fit n3")
     assert first == second == "shape [N] of NAME at H in PATH does not fit NAME"
+
+
+def test_a_first_line_that_announces_another_brings_it_along():
+    vela = "Compilation failed: Validation error:\nMaxPool:\n - ERROR_IF(pad_top < 0)\n - At least one pad\n"
+    assert headline(vela) == "Compilation failed: Validation error: MaxPool: - ERROR_IF(pad_top < 0)"
+    assert headline("one\ntwo") == "one"
+    assert headline("nothing follows:\n") == "nothing follows:"
+    assert headline("") == ""
 
 
 def test_a_mismatch_names_no_leg_that_did_not_run():

@@ -184,3 +184,22 @@ def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_r
     assert known(bucket.replace("RewriteConvPass", "-"))
     assert known(bucket.replace("outside-rounding", "outside-rounding,-out-of-range-input-only"))
     assert not known(bucket.replace("RewriteConvPass", "ExirToTosaPass"))
+
+
+def test_an_entry_knows_a_stream_only_with_its_operators_and_on_its_families(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+    bucket, also = (f"v1/stream/{kind}/run/Vela/ethos-u55/CONV" for kind in ("duplicate", "overlap"))
+    (tmp_path / "status.toml").write_text(
+        'title = "t"\nexpires = 2099-01-01\noperators = ["slice", "conv2d"]\nfamilies = ["ethos-u55"]\n'
+        f'[lines.default]\nstatus = "reproduces"\nbucket = "{bucket}"\nalso = ["{also}"]\n'
+    )
+    entry = read_entry(tmp_path)
+
+    def known(bucket, target="ethos-u55-64", chain=("slice", "relu", "conv2d")):
+        return entry.knows(msgspec.structs.replace(FINDING, bucket=bucket, oracle="stream", target=target, chain=chain))
+
+    assert known(bucket)
+    assert known(also)
+    assert not known(bucket, chain=("conv2d",))
+    assert not known(also, chain=("conv2d",))
+    assert not known(bucket.replace("u55", "u85"), target="ethos-u85-256")

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from harness.ethosu.accelerator import Accelerator
+from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, Unknown, operation_of
 from harness.ethosu.commands import field_text
 from harness.ethosu.featuremap import FeatureMap, accesses
-from harness.ethosu.hazard_blocks import KERNEL_KINDS, Unknown, operation_of
 from harness.ethosu.records import LUT, REGION_NAMES, WEIGHTS, Step, StreamError
 from harness.ethosu.state import CHAINED, NO_STORAGE, Registers, kernel_of
 from harness.ethosu.weight_registers import weight_geometry, weight_ranges

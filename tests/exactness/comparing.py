@@ -20,7 +20,7 @@ from harness.artifacts.npz import payload_of_npz
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import VelaPayload
 from harness.ethosu.accelerator import ACCELERATORS, Accelerator
-from harness.ethosu.hazards import hazards
+from harness.ethosu.checks.hazards import hazards
 from harness.ethosu.machine import Execution, execute
 from harness.ethosu.records import StreamError, StreamIssue, Unimplemented
 from tests.exactness.explained import explanation_of

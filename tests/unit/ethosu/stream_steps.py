@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.ethosu.accelerator import Accelerator, accelerator_named
+from harness.ethosu.checks.hazard_blocks import operation_of
 from harness.ethosu.featuremap import accesses
-from harness.ethosu.hazard_blocks import operation_of
 from harness.ethosu.records import LUT, SCRATCH, WEIGHTS, Access, Command, Step
 
 U55, U85 = accelerator_named("ethos-u55-128"), accelerator_named("ethos-u85-256")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.checks_duplicates import duplicates
+from harness.ethosu.checks.duplicates import duplicates
 from harness.ethosu.records import Step
 from tests.unit.ethosu.stream_steps import SMALL, U55, U85, Map, copy, elementwise, pool, stream, table_of, wait
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.checks_overlap import chain_overlaps, overlaps
+from harness.ethosu.checks.overlap import chain_overlaps, overlaps
 from harness.ethosu.records import SCRATCH, WEIGHTS, Access, Step
 from tests.unit.ethosu.stream_steps import REDUCE_SUM, U55, U85, Map, copy, elementwise, kernel, pool, stream
 

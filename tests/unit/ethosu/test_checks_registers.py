@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.checks_registers import register_limits
+from harness.ethosu.checks.registers import register_limits
 from harness.ethosu.records import SCRATCH, WEIGHTS, Access, Step
 from tests.unit.ethosu.stream_steps import (
     DUAL,

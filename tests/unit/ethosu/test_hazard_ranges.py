@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.ethosu.featuremap import FeatureMap
-from harness.ethosu.hazard_blocks import Unknown, Window, operation_of, units
-from harness.ethosu.hazard_ranges import (
+from harness.ethosu.checks.hazard_blocks import Unknown, Window, operation_of, units
+from harness.ethosu.checks.hazard_ranges import (
     Area,
     Box,
     Span,
@@ -22,6 +21,7 @@ from harness.ethosu.hazard_ranges import (
     shares_bytes,
     whole,
 )
+from harness.ethosu.featuremap import FeatureMap
 from harness.ethosu.records import Access
 from tests.unit.ethosu.stream_steps import U55, U85, Map, elementwise, kernel, pool, stream
 

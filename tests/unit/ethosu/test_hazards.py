@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.hazards import hazards
+from harness.ethosu.checks.hazards import hazards
 from harness.ethosu.records import SCRATCH, Access, Step
 from tests.unit.ethosu.stream_steps import (
     DUAL,

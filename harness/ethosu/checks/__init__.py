@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.checks_duplicates import duplicates
-from harness.ethosu.checks_overlap import chain_overlaps, overlaps
-from harness.ethosu.checks_registers import register_limits
+from harness.ethosu.checks.duplicates import duplicates
+from harness.ethosu.checks.hazards import hazards
+from harness.ethosu.checks.overlap import chain_overlaps, overlaps
+from harness.ethosu.checks.registers import register_limits
 from harness.ethosu.commands import reserved_bits
-from harness.ethosu.hazards import hazards
 from harness.ethosu.records import Command, Step, StreamIssue
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.hazard_blocks import operation_of
+from harness.ethosu.checks.hazard_blocks import operation_of
 from harness.ethosu.records import LUT, Step
 
 _OUTPUT_BANKS, _TABLE_BANKS, _BANK = 2, 2, 1024

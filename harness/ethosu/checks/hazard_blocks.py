@@ -20,8 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.ethosu.accelerator import Accelerator
+from harness.ethosu.checks.hazard_ranges import Area, Box, Span
 from harness.ethosu.featuremap import FeatureMap
-from harness.ethosu.hazard_ranges import Area, Box, Span
 from harness.ethosu.records import LUT, Access, Step
 
 KERNEL_KINDS = frozenset({"CONV", "DEPTHWISE", "POOL", "ELEMENTWISE", "RESIZE"})

@@ -24,9 +24,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from harness.ethosu.accelerator import Accelerator
+from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, Input, Operation, Unknown, operation_of, units
+from harness.ethosu.checks.hazard_ranges import Area, Footprint, Span, common, footprint, same_layout, shares_bytes
 from harness.ethosu.featuremap import BRICK
-from harness.ethosu.hazard_blocks import KERNEL_KINDS, Input, Operation, Unknown, operation_of, units
-from harness.ethosu.hazard_ranges import Area, Footprint, Span, common, footprint, same_layout, shares_bytes
 from harness.ethosu.records import Step, StreamIssue
 
 _MOST_RUNS, _MOST_PAIRS, _FEWEST_PAIRS = 1_000_000, 3_000, 16

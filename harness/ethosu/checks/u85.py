@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.hazard_blocks import (
+from harness.ethosu.checks.hazard_blocks import (
     CHAINED,
     MICROBLOCK_DEPTHS,
     NULL_POOL,

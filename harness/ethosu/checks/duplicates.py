@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.hazard_blocks import KERNEL_KINDS, NO_ACCUMULATOR_OUTPUT, NORMAL, table_overwrites
-from harness.ethosu.hazard_ranges import Footprint, common, footprint
+from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, NO_ACCUMULATOR_OUTPUT, NORMAL, table_overwrites
+from harness.ethosu.checks.hazard_ranges import Footprint, common, footprint
 from harness.ethosu.records import Step, StreamIssue
 
 _KEEP_ACCUMULATORS = 1

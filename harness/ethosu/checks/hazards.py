@@ -47,7 +47,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.hazard_blocks import (
+from harness.ethosu.checks.hazard_blocks import (
     KERNEL_KINDS,
     Operation,
     Unknown,
@@ -56,7 +56,7 @@ from harness.ethosu.hazard_blocks import (
     table_overwrites,
     uses_table,
 )
-from harness.ethosu.hazard_ranges import Area, Footprint, common, footprint, shares_bytes
+from harness.ethosu.checks.hazard_ranges import Area, Footprint, common, footprint, shares_bytes
 from harness.ethosu.records import Access, Step, StreamIssue
 
 MOST_KERNELS = 2

@@ -6,8 +6,8 @@ condition of the hardware: an assertion of the command stream generator, an erro
 compiler raises, or an operator that the constraints call unsupported. What a source merely never
 does is not certain.
 
-This file has the rules for feature maps, streams, kernels and DMA; ``checks_shram`` has those for
-the SHRAM of Ethos-U55 and U65, ``checks_u85`` those for Ethos-U85.
+This file has the rules for feature maps, streams, kernels and DMA; ``shram`` has those for
+the SHRAM of Ethos-U55 and U65, ``u85`` those for Ethos-U85.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.checks_shram import shram_limits
-from harness.ethosu.checks_u85 import u85_limits
-from harness.ethosu.hazard_blocks import KERNEL_KINDS, REDUCE_SUM, Unknown
+from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, REDUCE_SUM, Unknown
+from harness.ethosu.checks.shram import shram_limits
+from harness.ethosu.checks.u85 import u85_limits
 from harness.ethosu.records import Step, StreamIssue
 
 Broken = Iterator[tuple[str, bool]]

@@ -91,28 +91,13 @@ def observe(
         )
         return Observation(case, inputs, record, results, failure=failure_of(error, clock.current))
     record = replace(lowered.record, mutated=_changed(model, before))
-    target, attempted = parse_target(case.target), set[str]()
-    for name, leg in legs().items():
-        if name in results:
-            continue
-        wanted = only_legs is None or name in only_legs or name == QUANTIZED
-        reason = (left_out(name, engine, target) or leg.skip(target)) if wanted else "not asked for"
-        results[name] = LegResult(skipped=reason) if reason else _run_leg(leg, lowered, inputs, clock)
-        attempted |= {name} if reason is None else set()
+    absent = {name: _not_run(name, case, only_legs, engine) for name in legs() if name not in results}
+    for name, reason in absent.items():
+        results[name] = LegResult(skipped=reason) if reason else _run_leg(legs()[name], lowered, inputs, clock)
     with clock.stage("probe"):
-        rounding = tuple(envelopes(lowered.reference, item.arrays, "rounding") for item in inputs)
-        saturation = None
-        if _sets_qmin(case):
-            saturation = tuple(envelopes(lowered.reference, item.arrays, "saturation") for item in inputs)
-        quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
-        if target.quantized:
-            quantization = tuple(
-                envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
-                for item in inputs
-            )
-    streams = {}
-    if MODEL in attempted:
-        with clock.stage("probe"):
+        observation = replace(_allowances(case, lowered, inputs), lowering=record, legs=results)
+        streams = {}
+        if absent.get(MODEL, "") is None:
             streams = {compared.NAME: compared.compared_delegates(case, lowered, inputs)}
     scene = Scene(case, tensors, configure, fresh, model, inputs, quantized, lowered, results)
     measured = {
@@ -120,7 +105,34 @@ def observe(
         **streams,
         **run_probes(chosen, scene, clock),
     }
-    return Observation(case, inputs, record, results, rounding, saturation, quantization, probes=measured)
+    return replace(observation, probes=measured)
+
+
+def _not_run(name: str, case: Case, only_legs: Sequence[str] | None, engine: EngineChoice) -> str | None:
+    """Why a leg is not run on a case, or None."""
+    target = parse_target(case.target)
+    if only_legs is None or name in only_legs or name == QUANTIZED:
+        return left_out(name, engine, target) or legs()[name].skip(target)
+    return "not asked for"
+
+
+def _allowances(case: Case, lowered: Lowered, inputs: tuple[EvaluationInput, ...]) -> Observation:
+    """An observation with the envelopes: what rounding, a lost qmin and quantization may do."""
+    quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
+    if parse_target(case.target).quantized:
+        quantization = tuple(
+            envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
+            for item in inputs
+        )
+    return Observation(
+        case,
+        inputs,
+        rounding=tuple(envelopes(lowered.reference, item.arrays, "rounding") for item in inputs),
+        saturation=tuple(envelopes(lowered.reference, item.arrays, "saturation") for item in inputs)
+        if _sets_qmin(case)
+        else None,
+        quantization=quantization,
+    )
 
 
 def examine(

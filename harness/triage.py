@@ -142,9 +142,17 @@ def finding_of(mismatch: Mismatch, case: Case, path: str, detail: str = "") -> F
 
 
 def contains_in_order(chain: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Do the words of ``wanted`` (``relu|hardtanh``: one of them) occur in ``chain``, in this order?"""
+    """Do the words of ``wanted`` (``relu|hardtanh``: one of them) occur in ``chain``, in this order?
+
+    ``relu`` stands for a captured module's ``aten.relu.default`` and ``aten.relu_.default`` as well.
+    """
     rest = iter(chain)
-    return all(any(item in word.split("|") for item in rest) for word in wanted)
+    return all(any({item, _plain(item)} & {*word.split("|")} for item in rest) for word in wanted)
+
+
+def _plain(operator: str) -> str:
+    """``aten.relu_.default`` as the generator calls it: ``relu``."""
+    return operator.split(".")[1].removesuffix("_") if operator.startswith("aten.") else operator
 
 
 def measured_size(measured: Mapping[str, Any]) -> str:

@@ -166,6 +166,14 @@ def test_words_of_a_chain_may_have_alternatives():
     assert not contains_in_order(("hardtanh", "conv2d"), ("conv1d|conv2d", "relu|hardtanh"))
 
 
+def test_captured_operators_count_under_their_short_names():
+    captured = ("aten.conv2d.default", "aten.relu_.default")
+    assert contains_in_order(captured, ("conv2d", "relu|hardtanh"))
+    assert contains_in_order(captured, ("aten.conv2d.default", "relu"))
+    assert not contains_in_order(captured, ("relu", "conv2d"))
+    assert not contains_in_order(("conv2d",), ("aten.conv2d.default",))
+
+
 def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_range(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
     bucket = "v1/numeric/outside-rounding/run/RewriteConvPass/tosa-int/"

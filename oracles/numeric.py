@@ -178,19 +178,22 @@ def _mismatch(
         legs=(reference, leg),
         message=message,
         measured={
-            "distance": round(distance, 4),
+            **_finite(distance=distance, mean=float(np.mean(everywhere)), bound=worst.bound),
             "unit": "steps" if worst.steps else "epsilons",
             "step": worst.unit,
-            "mean": round(float(np.mean(everywhere)), 4),
             "elements": elements,
             "of": int(wanted.size),
             "output": worst.output,
             "input": run,
-            "bound": round(worst.bound, 4),
             "origin": worst.item.origin,
             "in_range": bool(in_range),
         },
     )
+
+
+def _finite(**values: float) -> dict[str, float]:
+    """Those that JSON can hold: a NaN in an output has no distance."""
+    return {name: round(value, 4) for name, value in values.items() if math.isfinite(value)}
 
 
 def _disagreement(observation: Observation, found: Difference) -> Mismatch:
@@ -212,7 +215,7 @@ def _disagreement(observation: Observation, found: Difference) -> Mismatch:
         legs=found.legs,
         message=message,
         measured={
-            **({"distance": round(found.distance, 4)} if finite else {}),
+            **_finite(distance=found.distance),
             "unit": unit,
             **({"step": found.unit} if found.unit is not None else {}),
             "elements": found.elements,

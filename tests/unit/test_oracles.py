@@ -1,5 +1,6 @@
 """Each oracle on hand-made observations: it sees its own mismatch and passes the clean twin."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +60,13 @@ def test_numeric_does_not_judge_without_a_claim_but_sees_nan():
     infinite = {"low": [-np.inf, 0.0], "high": [np.inf, 0.0]}
     assert judge("numeric", observation([0.0, 0.0], [9.0, 0.0], **infinite)) == []
     assert judge("numeric", observation([0.0, 0.0], [0.0, np.nan], **infinite)) != []
+
+
+def test_what_numeric_measures_of_a_nan_is_json():
+    [found] = judge("numeric", observation([0.0, 0.0], [0.0, np.nan]))
+    assert "distance" not in found.measured
+    assert found.measured["elements"] == 1
+    json.dumps(found.measured, allow_nan=False)
 
 
 def _with(seen, *runs):

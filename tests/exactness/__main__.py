@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from tests.children import Death, spread
 from tests.exactness import dumping, table
-from tests.exactness.children import Death, spread
 from tests.exactness.comparing import RAISED, Verdict, judge
 from tests.exactness.configurations import TARGETS, configuration_for
 from tests.exactness.preparing import Job, compiled_key, opened, prepare, reference_key

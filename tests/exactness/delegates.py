@@ -23,7 +23,7 @@ import numpy as np
 from harness.artifacts.tosa import decode_tosa
 from harness.case import Case, decode_case, encode_case
 from harness.recipe import Recipe, parse_recipe
-from tests.exactness.children import Death, spread
+from tests.children import Death, spread
 from tests.exactness.preparing import Announce
 from tests.exactness.program import InputSpec, Program, limits
 from tests.exactness.store import Store, StoredArray, key_of, stored

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tests.exactness.children import Death, spread
+from tests.children import Death, spread
 from tests.exactness.configurations import Configuration
 from tests.exactness.program import Array, Program, draw_call
 from tests.exactness.store import Call, Compiled, Reference, Store, arrays_of, key_of, stored

@@ -13,7 +13,7 @@ programs and arrays on every machine.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -113,8 +113,3 @@ def _cycle(low: int, high: int, size: int) -> NDArray[np.int64]:
 def _special(low: int, high: int) -> NDArray[np.int64]:
     near = (low, low, low + 1, -2, -1, 0, 1, 2, high // 2, high - 1, high, high)
     return np.array([value for value in near if low <= value <= high], np.int64)
-
-
-def data_bytes(arrays: Iterable[Array]) -> int:
-    """Bytes of several arrays."""
-    return sum(array.nbytes for array in arrays)

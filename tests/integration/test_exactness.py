@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.children import Death, spread
 from tests.exactness import dumping, table
 from tests.exactness.__main__ import compare
-from tests.exactness.children import Death, spread
 from tests.exactness.comparing import DIFFERENT, EXACT, REFERENCE, VELA
 from tests.exactness.configurations import configuration_for, default
 from tests.exactness.preparing import compiled_key, prepare, reference_key

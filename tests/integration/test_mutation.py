@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from harness.judging import TOSA
+from tests.children import isolated
 from tests.integration.conftest import linear_case, sigmoid_case, two_outputs_case
 from tests.mutation.explain import NOT_EXERCISED, UNSEEN, trace
-from tests.mutation.isolated import isolated
 from tests.mutation.mutate import mutate
 from tests.mutation.score import NUMERIC, OUT_OF_RANGE, SEEN, judge_mutants, mutants_of
 from tests.mutation.subject import judged, run_mutant, subject_of, with_leg

@@ -19,8 +19,8 @@ from generators.cases import draw_block
 from harness.case import Case
 from harness.legs.tosa_reference import ReferenceModelError
 from harness.observation import LegResult, Mismatch
+from tests.children import Death, isolated
 from tests.mutation.explain import UNSEEN, explain
-from tests.mutation.isolated import Death, isolated
 from tests.mutation.mutate import Mutation, mutate
 from tests.mutation.subject import Subject, judged, run_mutant, subject_of, with_leg
 

@@ -30,7 +30,7 @@ from harness.ethosu.commands import decode_commands
 from harness.ethosu.disassembly import listing
 from harness.ethosu.machine import execute
 from harness.ethosu.records import StreamError, Unimplemented
-from tests.exactness.children import Death, spread
+from tests.children import Death, spread
 from tests.exactness.program import Array, random_state
 from tests.streams import subjects
 from tests.streams.mutants import KINDS, Mutant, mutant

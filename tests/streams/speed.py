@@ -29,8 +29,8 @@ from harness.artifacts.npz import payload_of_npz
 from harness.artifacts.vela import decode_vela
 from harness.ethosu.accelerator import ACCELERATORS
 from harness.ethosu.machine import execute
+from tests.children import Death, spread
 from tests.exactness import delegates
-from tests.exactness.children import Death, spread
 from tests.exactness.configurations import default
 from tests.exactness.preparing import compile_tosa, compiled_key, opened
 from tests.exactness.program import Array, Program, draw_call, random_state

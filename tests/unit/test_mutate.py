@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.artifacts.tosa import decode_tosa
-from tests.mutation.isolated import Death, isolated
+from tests.children import Death, isolated
 from tests.mutation.mutate import mutate, sites
 
 KINDS = {

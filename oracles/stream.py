@@ -7,7 +7,8 @@ missing waits (hazards), operations emitted twice, outputs that nothing wrote. W
 property of the hardware that no public text settles is information.
 
 One mismatch for each kind, operation and delegate. Vela is to blame: the TOSA graph is right as
-far as the other oracles can tell, and the stream is wrong whatever it computes.
+far as the other oracles can tell, and the stream is wrong whatever it computes. A payload whose tables
+are at fault is left to the ``buffers`` oracle, which reads the same tables, where that sees it.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ def judge(observation: Observation) -> list[Mismatch]:
         for delegate, comparison in compared.items()
         if comparison.stopped and not comparison.unimplemented and not comparison.issues
     }
-    told = any(item.damaged for item in stopped.values()) and bool(buffers.judge(observation))
+    damaged = any(comparison.damaged for comparison in stopped.values())
+    told = [mismatch.message for mismatch in buffers.judge(observation)] if damaged else []
     return found + [
         _stopped(delegate, comparison.stopped)
         for delegate, comparison in stopped.items()
-        if comparison.stopped and not (comparison.damaged and told)
+        if comparison.stopped and not (comparison.damaged and any(f"{delegate} (" in text for text in told))
     ]
 
 

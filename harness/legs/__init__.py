@@ -26,7 +26,10 @@ Outputs = tuple[tuple[Array, ...], ...]
 
 
 class NotRunnable(Exception):
-    """A leg cannot run this program here, for a reason (one line) that lies in the machine and not in the program."""
+    """A leg cannot run this program here, for a reason (one line) that is no finding of its own.
+
+    It lies in the machine and not in the program, or an oracle reports it as what it is.
+    """
 
 
 @dataclass(frozen=True)

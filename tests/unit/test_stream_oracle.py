@@ -70,9 +70,11 @@ def test_a_stream_that_ends_early_is_told_once() -> None:
 def test_a_payload_that_buffers_condemns_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     damaged = _observed(replace(CLEAN, compared=0, stopped="has 1 outputs, the TOSA graph 2", damaged=True))
     assert [item.kind for item in STREAM.judge(damaged)] == ["cannot be executed"]
-    told = [Mismatch("buffers", "output count", "lowered_module_0: 1 and 2")]
+    told = [Mismatch("buffers", "output count", "lowered_module_0 (EthosUBackend): its payload has 1 outputs")]
     monkeypatch.setattr(buffers, "judge", lambda seen: told if seen is damaged else [])
     assert STREAM.judge(damaged) == []
+    told[0] = replace(told[0], message="lowered_module_1 (EthosUBackend): its payload has 1 outputs")
+    assert [item.kind for item in STREAM.judge(damaged)] == ["cannot be executed"]
     ended = _observed(replace(CLEAN, compared=0, stopped="command at 0x0040: no such opcode"))
     assert [item.kind for item in STREAM.judge(ended)] == ["cannot be executed"]
 

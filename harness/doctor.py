@@ -81,7 +81,7 @@ def leg_checks() -> list[Check]:
                 f"leg {leg.name}",
                 ok,
                 f"needs {leg.needs}" if ok else str(reasons[-1]),
-                "" if ok else f"wait for {leg.needs}" if leg.needs.startswith("a later") else f"install {leg.needs}",
+                "" if ok else f"install {leg.needs}",
             )
         )
     return [*checks, *fvp_checks()]

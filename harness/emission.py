@@ -20,6 +20,7 @@ from harness.case import read_case
 from harness.checking import check_case
 from harness.errors import BadInput
 from harness.lowering import StageClock, compile_program, quantize
+from harness.observation import headline
 from harness.protocol import EmitTask, Emitted
 from harness.running import failure_of
 
@@ -44,5 +45,5 @@ def emit_program(task: EmitTask, announce: Callable[[str], None]) -> Emitted:
         return Emitted(program=compile_program(quantize(case, clock, tensors), clock).record.program)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type
         failure = failure_of(error, clock.current)
-        reason = failure.message.split("\n", 1)[0][:200]
+        reason = headline(failure.message)[:200]
         return Emitted(problem=f"{task.case}: stage {failure.stage} fails with {failure.type}: {reason}")

@@ -47,6 +47,13 @@ class Failure:
     node: str | None = None
 
 
+def headline(message: str) -> str:
+    """The first line; where it ends with a colon, what it announces as well: ``Validation error: MaxPool: - …``."""
+    lines = [line.strip() for line in message.strip().splitlines() if line.strip()] or [""]
+    last = next((index for index, line in enumerate(lines) if not line.endswith(":")), len(lines) - 1)
+    return " ".join(lines[: last + 1])
+
+
 @dataclass(frozen=True)
 class Domain:
     """The quantization of one program output: value = (code - zero_point) * scale."""

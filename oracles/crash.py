@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from harness.observation import Failure, Mismatch, Observation, Oracle
+from harness.observation import Failure, Mismatch, Observation, Oracle, headline
 
 SIGNATURE_LENGTH = 120
 
@@ -23,13 +23,6 @@ _SUBSTITUTIONS = (
     (re.compile(r"(?:N, )+N"), "N"),
     (re.compile(r"\s+"), " "),
 )
-
-
-def headline(message: str) -> str:
-    """The first line; where it ends with a colon, what it announces as well: ``Validation error: MaxPool: - …``."""
-    lines = [line.strip() for line in message.strip().splitlines() if line.strip()] or [""]
-    last = next((index for index, line in enumerate(lines) if not line.endswith(":")), len(lines) - 1)
-    return " ".join(lines[: last + 1])
 
 
 def normalized(message: str) -> str:

@@ -21,7 +21,7 @@ from harness.errors import BadInput
 from harness.ethosu.commands import driver_actions
 from harness.ethosu.records import StreamError
 from harness.ethosu.sameness import program_difference
-from harness.observation import DelegateRecord, Mismatch, Observation, Oracle
+from harness.observation import DelegateRecord, Mismatch, Observation, Oracle, headline
 from harness.probes.graphs import differences
 from harness.probes.results import Repeated
 from harness.snapshots import PassTrace
@@ -34,7 +34,7 @@ def judge(observation: Observation) -> list[Mismatch]:
     if not isinstance(again, Repeated) or observation.failure is not None:
         return []
     if again.failure is not None:
-        first_line = again.failure.message.strip().split("\n", 1)[0][:200]
+        first_line = headline(again.failure.message)[:200]
         text = f"the second compile of the same case raised {again.failure.type}: {first_line}"
         return [_mismatch("second run fails", again.failure.stage, text, signature(again.failure))]
     found = differences(observation.lowering.reference, again.reference)

@@ -10,7 +10,7 @@ then only other *operators* count as a further mismatch.
 
 from __future__ import annotations
 
-from harness.observation import Mismatch, Observation, Oracle
+from harness.observation import Mismatch, Observation, Oracle, headline
 from harness.probes.graphs import differences
 from harness.probes.results import Repeated
 
@@ -48,7 +48,7 @@ def _twice(observation: Observation, *, explained: bool) -> list[Mismatch]:
         return []
     kind = "quantizing twice differs"
     if again.failure is not None:
-        first_line = again.failure.message.strip().split("\n", 1)[0][:200]
+        first_line = headline(again.failure.message)[:200]
         text = (
             f"the module cannot be quantized a second time: {again.failure.type} in {again.failure.stage}: {first_line}"
         )

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.observation import DelegateRecord, Domain, Envelope, Failure, LegResult
+from harness.observation import DelegateRecord, Domain, Envelope, Failure, LegResult, headline
 from harness.registry import oracles
-from oracles.crash import headline, normalized
+from oracles.crash import normalized
 from tests.unit.observations import CASE, observation
 
 

@@ -2,10 +2,9 @@
 
 A *correction* changes what happens at one step: ``Fill`` puts bytes into memory before it, ``Move``
 shifts the base address of one of its operands, ``Write`` changes a register, ``Store`` replaces what it
-stored. The rest of the
-stream goes on from there; that is how a guess about a defect is put to the test. A ``Player`` keeps
-the state before the first corrected step, so that trying many corrections of one step costs only
-what comes after it.
+stored. The rest of the stream goes on from there; that is how a guess about a defect is put to the
+test. A ``Player`` keeps the state before the first corrected step, so that trying many corrections
+of one step costs only what comes after it.
 """
 
 from __future__ import annotations
@@ -14,20 +13,18 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from harness.artifacts.vela import VelaPayload
 from harness.distributions import Array
 from harness.ethosu import machine, output
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints, wrap
+from harness.ethosu.commands import SILENT
 from harness.ethosu.featuremap import read, write
-from harness.ethosu.memory import Memory, OutOfBounds
+from harness.ethosu.memory import OutOfBounds
 from harness.ethosu.npu import Npu
+from harness.ethosu.pooling import NO_IFM
 from harness.ethosu.records import Command, StreamError
 from harness.ethosu.state import CHAINED, feature_map_of
-
-_NO_IFM = 4
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def program_of(payload: VelaPayload, commands: Sequence[Command], accelerator: A
             break
         if command.name == "OP_BRANCH":
             return None
-        if command.name in machine._SILENT:
+        if command.name in SILENT:
             continue
         pending.append(command)
         if not command.name.startswith("SET_"):
@@ -125,7 +122,7 @@ class Player:
             npu = copy.deepcopy(self.before(first))
             for index in range(first, len(self.program.operations)):
                 _step(npu, self.program.operations[index], corrections.get(index))
-            return machine._outputs(npu, self.program.payload.outputs, ())
+            return machine.outputs_of(npu, self.program.payload.outputs)
         except (StreamError, OutOfBounds):
             return None
 
@@ -152,10 +149,7 @@ class Player:
         return self._kept[index]
 
     def _fresh(self) -> Npu:
-        payload, accelerator = self.program.payload, self.program.accelerator
-        memory = Memory(payload.weights, payload.scratch_size, payload.fast_scratch_size, accelerator.lut_memory)
-        machine._place_inputs(memory, payload.inputs, self.inputs)
-        return Npu(accelerator, memory)
+        return machine.prepared(self.program.payload, self.inputs, self.program.accelerator)
 
 
 def chain_written(npu: Npu) -> int | None:
@@ -192,7 +186,7 @@ def _step(
         _move(npu, correction)
     if isinstance(correction, Write):
         _set(npu, correction.name, correction.fields)
-    machine._operate(npu, operation)
+    machine.operate(npu, operation)
     if isinstance(correction, Move | Write):
         for name, fields in before.items():
             _set(npu, name, fields)
@@ -228,7 +222,7 @@ def _operand(npu: Npu, operation: Command) -> Ints | None:
         return None
     registers = npu.registers
     role = "IFM"
-    if npu.accelerator.u85 and operation.name == "OP_POOL" and operation.fields["value"] == _NO_IFM:
+    if npu.accelerator.u85 and operation.name == "OP_POOL" and operation.fields["value"] == NO_IFM:
         role = "IFM2"
     try:
         if registers.get_or(f"{role}_PRECISION", 0, "storage"):
@@ -236,9 +230,7 @@ def _operand(npu: Npu, operation: Command) -> Ints | None:
         height, width, depth = (registers.get(f"OFM_{axis}_M1") + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH"))
         values, _ = read(npu.memory, feature_map_of(registers, role, (height, width, depth)))
         if npu.accelerator.u85:
-            reverse, transpose = (registers.get("OFM_PRECISION", name) for name in ("reverse", "transpose"))
-            values = np.flip(values, reverse - 1) if reverse else values
-            values = values.transpose(output._TRANSPOSITIONS[transpose])
+            values = output.turned(registers, values)
         bits = 8 << registers.get("OFM_PRECISION", "precision")
         return wrap(values, bits, bool(registers.get("OFM_PRECISION", "type")))
     except (StreamError, OutOfBounds, KeyError):

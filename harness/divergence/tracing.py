@@ -20,15 +20,14 @@ from numpy.typing import NDArray
 from harness.artifacts.vela import VelaIO
 from harness.divergence.replaying import Player, chain_written, shape_of
 from harness.ethosu.arithmetic import Ints
-from harness.ethosu.featuremap import BRICK, FeatureMap, read
+from harness.ethosu.featuremap import BRICK, addresses, read
 from harness.ethosu.memory import Memory
 from harness.ethosu.npu import Npu
 from harness.ethosu.records import LUT, Step
-from harness.ethosu.state import CHAINED, feature_map_of
+from harness.ethosu.state import CHAINED, KEEP, feature_map_of
 
 CHAIN = -16
 """Chain buffer n is region ``CHAIN - n``."""
-_KEEP = 1
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,7 @@ def trace(player: Player, observe: Observe) -> None:
     owners = Owners(player.program.payload.inputs)
 
     def watch(npu: Npu, copied: Ints | None) -> None:
-        assert npu.command is not None
-        step = Step(npu.step, npu.command, npu.registers.snapshot(), tuple(npu.reads), tuple(npu.writes))
+        step = npu.executed()
         sources = owners.read(npu, step)
         stored = _stored(npu, step, copied, sources)
         if stored is not None:
@@ -90,22 +88,6 @@ def trace(player: Player, observe: Observe) -> None:
 
     player.watched(watch)
     owners.finish(player.program.payload.outputs)
-
-
-def addresses(item: FeatureMap) -> Ints:
-    """Byte address of every element [height, width, depth]."""
-    y, x = np.arange(item.height)[:, None], np.arange(item.width)[None, :]
-    right = x >= item.width0
-    height = np.where(right, item.height1, item.height0)
-    below = y >= height
-    base = np.array(item.bases)[2 * below + right]
-    row, column = y - np.where(below, height, 0), x - np.where(right, item.width0, 0)
-    channel = np.arange(item.depth)
-    if item.bricks:
-        place = base + row * item.stride_y + column * BRICK * item.size
-        bricks = channel // BRICK * item.stride_c + channel % BRICK * item.size
-        return np.asarray(place[:, :, None] + bricks)
-    return np.asarray((base + row * item.stride_y + column * item.stride_x)[:, :, None] + channel * item.size)
 
 
 def read_by(step: Step, role: str, memory: Memory) -> Stored | None:
@@ -167,7 +149,7 @@ class Owners:
             for role in ("IFM", "IFM2"):
                 if npu.registers.get_or(f"{role}_PRECISION", 0, "storage") == CHAINED:
                     found |= self.of(CHAIN - npu.registers.get(f"{role}_REGION"), slice(0, 1))
-            if npu.registers.get_or("ACC_FORMAT", 0, "input") == _KEEP:
+            if npu.registers.get_or("ACC_FORMAT", 0, "input") == KEEP:
                 found.add(step.index - 1)
         return frozenset(found)
 

@@ -37,6 +37,11 @@ class Accelerator:
         return self.family == "u85"
 
     @property
+    def shares_tables(self) -> bool:
+        """No SHRAM is reserved for tables: accumulators of kernels without one overwrite them (U55-32 and -64)."""
+        return self.shram_banks == 16
+
+    @property
     def lut_memory(self) -> int:
         """Bytes of the memory that DMA reaches with region mode INTERNAL."""
         return 2048 if self.u85 else self.shram_banks * 1024

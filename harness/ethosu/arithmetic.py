@@ -123,6 +123,11 @@ def wrap(values: Ints, bits: int, signed: bool) -> Ints:
     return low
 
 
+def as_signed(raw: int, bits: int) -> int:
+    """A register's bits, which have no sign in the command stream, read as a signed number."""
+    return raw - (1 << bits) if raw >> (bits - 1) else raw
+
+
 def divide_rounding_away(total: Ints, count: Ints) -> Ints:
     """``total / count`` to the nearest integer, ties away from zero (the averaging of padded pools)."""
     magnitude = (2 * np.abs(total) + count) // (2 * count)

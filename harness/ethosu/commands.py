@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from harness.ethosu.registers import CMD1, CONTROL_AT, OPCODE_BITS, CommandSpec,
 
 MAGIC, MAGIC_2 = b"COP1", b"COP2"
 CONFIGURATION, COMMAND_STREAM, FILLER = 1, 2, 5
+SILENT = ("OP_IRQ", "OP_PMU_MASK")
+"""Operations that are no step: they do nothing to memory and wait for nothing."""
 PRODUCTS = {0: "u55", 1: "u65", 2: "u85"}
 _KEY = OPCODE_BITS | 3 << CONTROL_AT
 
@@ -150,9 +152,14 @@ def check_configuration(actions: DriverActions, accelerator: Accelerator) -> Non
 
 def command_table(accelerator: Accelerator) -> Mapping[int, CommandSpec]:
     """The accelerator's commands by opcode and control as they lie in the first word."""
-    return registers_u85.COMMANDS if accelerator.u85 else registers_u55.COMMANDS
+    return _table(accelerator.u85)
 
 
+def _table(u85: bool) -> Mapping[int, CommandSpec]:
+    return registers_u85.COMMANDS if u85 else registers_u55.COMMANDS
+
+
+@lru_cache(maxsize=4)  # a payload is run on several inputs, listed and examined
 def decode_commands(cmd_data: bytes, accelerator: Accelerator) -> tuple[Command, ...]:
     """Every command of a stream.
 
@@ -243,9 +250,9 @@ class _Decoder:
 
 @cache
 def _decoders(u85: bool) -> dict[int, _Decoder]:
-    table = registers_u85.COMMANDS if u85 else registers_u55.COMMANDS
     return {
-        key: _Decoder(spec.control == CMD1, spec.name, tuple(map(_place, spec.fields))) for key, spec in table.items()
+        key: _Decoder(spec.control == CMD1, spec.name, tuple(map(_place, spec.fields)))
+        for key, spec in _table(u85).items()
     }
 
 
@@ -267,8 +274,7 @@ def _fields(decoder: _Decoder, word: int) -> Mapping[str, int]:
 
 @cache
 def _names(u85: bool) -> dict[str, CommandSpec]:
-    table = registers_u85.COMMANDS if u85 else registers_u55.COMMANDS
-    return {spec.name: spec for spec in table.values()}
+    return {spec.name: spec for spec in _table(u85).values()}
 
 
 def _spec_named(name: str, accelerator: Accelerator) -> CommandSpec:

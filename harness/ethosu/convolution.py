@@ -21,14 +21,13 @@ from harness.ethosu.npu import Npu
 from harness.ethosu.operands import ofm_shape, operand, stream_bytes, windowed_ifm
 from harness.ethosu.output import GLOBAL, PER_CHANNEL, scale_mode, scaled, store
 from harness.ethosu.records import Unimplemented
-from harness.ethosu.state import Kernel, kernel_of
+from harness.ethosu.state import FROM_IFM2, KEEP, RESET, Kernel, kernel_of
 from harness.ethosu.weight_registers import scale_layout, scale_ranges, weight_geometry, weight_ranges
 from harness.ethosu.weights import ScaleRecords, WeightGeometry, Weights, decode_scales, decode_weights
 
 _MOST_COLUMNS = 1 << 24
 _MOST_KEPT = 1 << 21
 """Weights of an operation that are kept for the next run of the same stream."""
-RESET, KEEP, FROM_IFM2 = 0, 1, 2
 
 
 def convolution(npu: Npu) -> None:

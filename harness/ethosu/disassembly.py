@@ -16,14 +16,13 @@ from typing import Any
 
 from harness.artifacts.vela import VelaIO, VelaPayload
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.commands import DriverActions, decode_commands, driver_actions, field_text, reserved_bits
+from harness.ethosu.commands import SILENT, DriverActions, decode_commands, driver_actions, field_text, reserved_bits
 from harness.ethosu.operation_text import Constants, Subject, operation_lines, place
 from harness.ethosu.records import FAST_SCRATCH, REGION_NAMES, SCRATCH, WEIGHTS, Command, Step, StreamError
 from harness.ethosu.state import Registers
 
 CONTEXT = 12
 """Commands before and after the one in question."""
-_NO_STEP = ("OP_STOP", "OP_IRQ", "OP_PMU_MASK")
 _NAME_WIDTH = 24
 
 
@@ -101,7 +100,7 @@ def subjects(
         if command.name.startswith("SET_"):
             registers.set(command)
             yield command, None
-        elif command.name in _NO_STEP:
+        elif command.name in ("OP_STOP", *SILENT):
             yield command, None
         else:
             if command.name == "OP_DMA_START":

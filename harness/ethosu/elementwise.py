@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from harness.ethosu.arithmetic import U55_ROUNDING, U85_IFM_ROUNDING, Ints, Rounding, rescale
+from harness.ethosu.arithmetic import U55_ROUNDING, U85_IFM_ROUNDING, Ints, Rounding, as_signed, rescale
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import elementwise_operand, ofm_shape, operand
 from harness.ethosu.output import rounding_of, scaled, store
@@ -116,7 +116,7 @@ def _second_u55(npu: Npu, shape: tuple[int, int, int]) -> Ints:
     if registers.get("IFM2_BROADCAST", "constant"):
         raw = registers.get("IFM2_SCALAR")
         signed = registers.get("IFM2_PRECISION", "type")
-        value = raw - (1 << 16) if signed and raw >> 15 else raw
+        value = as_signed(raw, 16) if signed else raw
         return np.full((1, 1, 1), value - zero_point_of(registers, "IFM2"), np.int64)
     repeated = (registers.get("IFM2_BROADCAST", f"broadcast_{axis}") for axis in "hwc")
     reduced = [1 if flag else size for flag, size in zip(repeated, shape, strict=True)]

@@ -113,6 +113,19 @@ def accesses(feature_map: FeatureMap) -> tuple[Access, ...]:
     return tuple(Access(feature_map.role, feature_map.region, start, end) for start, end in merged(pieces))
 
 
+def addresses(feature_map: FeatureMap) -> Ints:
+    """Byte address of every element [height, width, depth]."""
+    whole = np.empty(feature_map.shape, np.int64)
+    for part in _parts(feature_map):
+        places = np.full((1,) * len(part.window.shape), part.window.offset, np.int64)
+        for axis, (size, stride) in enumerate(zip(part.window.shape, part.window.strides, strict=True)):
+            along = [1] * len(part.window.shape)
+            along[axis] = size
+            places = places + (np.arange(size, dtype=np.int64) * stride).reshape(along)
+        whole[part.rows, part.columns, part.channels] = places.reshape(_extent(part))
+    return whole
+
+
 def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Sorted ranges with touching and overlapping ones joined."""
     joined: list[tuple[int, int]] = []
@@ -128,17 +141,17 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _parts(feature_map: FeatureMap) -> tuple[_Part, ...]:
     return tuple(
         _Part(window, rows, columns, channels)
-        for rows, columns, base in _tiles(feature_map)
+        for rows, columns, base in tiles(feature_map)
         for channels, window in _windows(feature_map, rows, columns, base)
     )
 
 
-def _tiles(item: FeatureMap) -> Iterator[tuple[slice, slice, int]]:
-    """Rows, columns and base address of each tile that has elements."""
+def tiles(item: FeatureMap) -> Iterator[tuple[slice, slice, int]]:
+    """Rows, columns and base address of each tile that has elements; coordinates restart there."""
     left = slice(0, min(item.width0, item.width))
     right = slice(left.stop, item.width)
     top0, top1 = min(item.height0, item.height), min(item.height1, item.height)
-    tiles = (
+    found = (
         (slice(0, top0), left, item.bases[0]),
         (slice(0, top1), right, item.bases[1]),
         (slice(top0, item.height), left, item.bases[2]),
@@ -146,7 +159,7 @@ def _tiles(item: FeatureMap) -> Iterator[tuple[slice, slice, int]]:
     )
     return (
         (rows, columns, base)
-        for rows, columns, base in tiles
+        for rows, columns, base in found
         if rows.start < rows.stop and columns.start < columns.stop
     )
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from harness.artifacts.vela import VelaIO, VelaPayload
 from harness.errors import BadInput
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
-from harness.ethosu.commands import decode_commands
+from harness.ethosu.commands import SILENT, decode_commands
 from harness.ethosu.convolution import convolution, depthwise
 from harness.ethosu.dma import dma
 from harness.ethosu.elementwise import elementwise
@@ -36,7 +35,6 @@ from harness.ethosu.resize import resize
 from harness.ethosu.state import UnsetRegister
 
 Array = NDArray[Any]
-_decoded = lru_cache(maxsize=2)(decode_commands)  # a payload is run on several inputs
 Watch = Callable[[Step, Ints | None], None]
 
 _KERNELS: Mapping[str, Callable[[Npu], None]] = {
@@ -47,8 +45,6 @@ _KERNELS: Mapping[str, Callable[[Npu], None]] = {
     "OP_RESIZE": resize,
 }
 _WAITS = ("OP_DMA_WAIT", "OP_KERNEL_WAIT")
-_SILENT = ("OP_IRQ", "OP_PMU_MASK")
-_SMALL_SHRAM = 16
 
 
 @dataclass(frozen=True)
@@ -87,16 +83,26 @@ def execute(
     asked = payload.scratch_size + payload.fast_scratch_size
     if asked > SCRATCH_LIMIT:
         raise BadInput("Vela payload", f"asks for {asked} bytes of scratch memory", "compile it again")
-    decoded = _decoded(payload.commands, accelerator) if commands is None else commands
-    memory = Memory(payload.weights, payload.scratch_size, payload.fast_scratch_size, accelerator.lut_memory)
-    npu = Npu(accelerator, memory, budget=Budget(most_work))
-    _place_inputs(memory, payload.inputs, inputs)
+    decoded = decode_commands(payload.commands, accelerator) if commands is None else commands
+    npu = prepared(payload, inputs, accelerator, most_work)
     steps: list[Step] = []
     stopped = _run(npu, decoded, steps, watch)
     if stopped is not None:
         return Execution(None, tuple(npu.issues), tuple(steps), stopped)
-    outputs = _outputs(npu, payload.outputs, steps)
+    outputs = outputs_of(npu, payload.outputs)
     return Execution(outputs, tuple(npu.issues), tuple(steps))
+
+
+def prepared(
+    payload: VelaPayload, inputs: Sequence[Array], accelerator: Accelerator, most_work: int = MOST_WORK
+) -> Npu:
+    """The state in which a stream begins, its inputs in memory.
+
+    :raises BadInput: an input does not fit, or lies outside its region.
+    """
+    memory = Memory(payload.weights, payload.scratch_size, payload.fast_scratch_size, accelerator.lut_memory)
+    _place_inputs(memory, payload.inputs, inputs)
+    return Npu(accelerator, memory, budget=Budget(most_work))
 
 
 def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch | None) -> StreamError | None:
@@ -112,7 +118,7 @@ def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch 
             continue
         if command.name == "OP_STOP":
             return None
-        if command.name in _SILENT:
+        if command.name in SILENT:
             continue
         npu.begin(command)
         try:
@@ -121,7 +127,7 @@ def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch 
                 at = _branch(npu, command, places, at)
                 branched = branched or npu.step
             else:
-                _operate(npu, command)
+                operate(npu, command)
         except OutOfBounds as error:
             npu.report("out-of-bounds", f"accesses {error}")
             return StreamError(f"accesses {error}", command.offset)
@@ -134,7 +140,7 @@ def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch 
             return StreamError("needs more memory than there is", command.offset)
         if branched and npu.step - branched > MOST_REPEATED:
             return StreamError(f"{MOST_REPEATED} operations since the first branch: a loop without end", command.offset)
-        step = Step(npu.step, command, npu.registers.snapshot(), tuple(npu.reads), tuple(npu.writes))
+        step = npu.executed()
         steps.append(step)
         if watch is not None:
             watch(step, npu.result)
@@ -159,7 +165,12 @@ def _branch(npu: Npu, command: Command, places: Mapping[int, int], following: in
     return places[target]
 
 
-def _operate(npu: Npu, command: Command) -> None:
+def operate(npu: Npu, command: Command) -> None:
+    """Execute the operation under way.
+
+    :raises StreamError: it cannot be executed.
+    :raises OutOfBounds: it leaves a region.
+    """
     if command.name in _WAITS:
         return
     if command.name == "OP_DMA_START":
@@ -170,7 +181,7 @@ def _operate(npu: Npu, command: Command) -> None:
         raise Unimplemented(f"{command.name} is not implemented")
     kernel(npu)
     npu.condition = bool(npu.result.any()) if npu.result is not None and npu.result.size == 1 else None
-    if npu.accelerator.shram_banks == _SMALL_SHRAM and not any(item.region == LUT for item in npu.reads):
+    if npu.accelerator.shares_tables and not any(item.region == LUT for item in npu.reads):
         npu.memory.forget(LUT)  # without reserved banks the accumulators overwrite the tables
 
 
@@ -210,7 +221,8 @@ def _as_bytes(slot: VelaIO, array: Array, index: int) -> bytes:
     return values.tobytes()
 
 
-def _outputs(npu: Npu, slots: Sequence[VelaIO], steps: Sequence[Step]) -> tuple[Array, ...]:
+def outputs_of(npu: Npu, slots: Sequence[VelaIO]) -> tuple[Array, ...]:
+    """What memory holds where the outputs are; bytes that nothing has written are an issue."""
     outputs = []
     for index, slot in enumerate(slots):
         region = _region(slot, f"output {index}", npu.memory)

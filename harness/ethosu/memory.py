@@ -149,8 +149,7 @@ class Memory:
     def _views(self, region: int, window: Window, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         held = self._checked(region, *window.span())
         shadow = np.dtype(f"<i{window.itemsize}")
-        made = (window.shape, window.strides, window.offset)
-        shape, strides, offset = made
+        shape, strides, offset = window.shape, window.strides, window.offset
         return (
             np.ndarray(shape, dtype, held.data.data, offset, strides),
             np.ndarray(shape, shadow, held.written.data, offset, strides),

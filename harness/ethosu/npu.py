@@ -13,7 +13,7 @@ from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
 from harness.ethosu.limits import MOST_WORK, Budget
 from harness.ethosu.memory import Memory
-from harness.ethosu.records import Access, Command, StreamIssue
+from harness.ethosu.records import Access, Command, Step, StreamIssue
 from harness.ethosu.state import Registers
 
 
@@ -48,6 +48,11 @@ class Npu:
         """Make ``command`` the operation under way."""
         self.command, self.step = command, self.step + 1
         self.reads, self.writes, self.result = [], [], None
+
+    def executed(self) -> Step:
+        """The operation under way, once it is done, as a step."""
+        assert self.command is not None
+        return Step(self.step, self.command, self.registers.snapshot(), tuple(self.reads), tuple(self.writes))
 
     def report(self, kind: str, message: str, *, certain: bool = True) -> None:
         """Note an issue of the operation under way."""

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from harness.ethosu.arithmetic import Ints
+from harness.ethosu.arithmetic import Ints, as_signed
 from harness.ethosu.featuremap import FeatureMap, accesses, read
 from harness.ethosu.limits import A_TAP, AN_ELEMENT, check_elements
 from harness.ethosu.npu import Npu
@@ -96,7 +96,7 @@ def _scalar(npu: Npu, role: str) -> Ints:
     registers = npu.registers
     raw = registers.get("OP_SCALAR")
     signed = registers.get(f"{role}_PRECISION", "type")
-    value = raw - (1 << 32) if signed and raw >> 31 else raw
+    value = as_signed(raw, 32) if signed else raw
     return np.full((1, 1, 1), value - zero_point_of(registers, role), np.int64)
 
 

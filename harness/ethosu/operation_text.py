@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from harness.ethosu.accelerator import Accelerator
+from harness.ethosu.arithmetic import as_signed
 from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, Unknown, operation_of
 from harness.ethosu.commands import field_text
 from harness.ethosu.featuremap import FeatureMap, accesses
@@ -302,7 +303,7 @@ def _activation(subject: Subject) -> Iterator[str]:
     registers = subject.registers
     low, high = registers.get("ACTIVATION_MIN"), registers.get("ACTIVATION_MAX")
     if registers.get("OFM_PRECISION", "type"):
-        low, high = (number - (1 << 16) if number >> 15 else number for number in (low, high))
+        low, high = as_signed(low, 16), as_signed(high, 16)
     table = subject.text("ACTIVATION", "function") if registers.get("ACTIVATION", "function") else "no table"
     if subject.accelerator.u85 and registers.get("ACTIVATION", "function"):
         table += f" {registers.get('ACTIVATION', 'table')}"

@@ -13,18 +13,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.ethosu.arithmetic import U55_ROUNDING, U85_OFM_ROUNDING, Ints, Rounding, rescale, wrap
+from harness.ethosu.arithmetic import U55_ROUNDING, U85_OFM_ROUNDING, Ints, Rounding, as_signed, rescale, wrap
 from harness.ethosu.featuremap import FeatureMap, accesses, write
 from harness.ethosu.limits import AN_ELEMENT
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import lut_table
 from harness.ethosu.records import Unimplemented
-from harness.ethosu.state import CHAINED, NO_STORAGE, choose, feature_map_of, zero_point_of
+from harness.ethosu.state import (
+    BITS,
+    CHAINED,
+    NO_STORAGE,
+    TRANSPOSITIONS,
+    Registers,
+    choose,
+    feature_map_of,
+    zero_point_of,
+)
 from harness.ethosu.weights import ScaleRecords
 
 PER_CHANNEL, GLOBAL = 0, 1
-_BITS = (8, 16, 32, 64)
-_TRANSPOSITIONS = {0: (0, 1, 2), 1: (1, 0, 2), 2: (0, 2, 1), 3: (1, 2, 0), 6: (2, 0, 1), 7: (2, 1, 0)}
 _FIRST_TABLE, _FORCE_INT8 = 16, 3
 _U85_TABLES = {
     1: (False, 8, 8),
@@ -78,22 +85,28 @@ def store(npu: Npu, values: Ints) -> None:
 def _store_u85(npu: Npu, values: Ints) -> None:
     registers = npu.registers
     storage = registers.get("OFM_PRECISION", "storage")
-    reverse, transpose = registers.get("OFM_PRECISION", "reverse"), registers.get("OFM_PRECISION", "transpose")
     if storage == NO_STORAGE:
         return
     if storage == CHAINED:
-        if reverse or transpose:
+        if registers.get("OFM_PRECISION", "reverse") or registers.get("OFM_PRECISION", "transpose"):
             raise Unimplemented("a chained OFM that is reversed or transposed is not implemented")
         bits, signed = _ofm_type(npu)
         npu.chained[registers.get("OFM_REGION")] = npu.result = wrap(values, bits, signed)
         return
-    if transpose not in _TRANSPOSITIONS:
-        raise Unimplemented(f"OFM transposition {transpose} is not implemented")
-    if reverse:
-        values = np.flip(values, reverse - 1)
-    values = values.transpose(_TRANSPOSITIONS[transpose])
+    values = turned(registers, values)
     height, width, depth = values.shape
     _write(npu, feature_map_of(registers, "OFM", (height, width, depth)), values)
+
+
+def turned(registers: Registers, values: Ints) -> Ints:
+    """Reversed and transposed as the OFM is stored (Ethos-U85).
+
+    :raises Unimplemented: an unknown transposition.
+    """
+    reverse, transpose = registers.get("OFM_PRECISION", "reverse"), registers.get("OFM_PRECISION", "transpose")
+    if transpose not in TRANSPOSITIONS:
+        raise Unimplemented(f"OFM transposition {transpose} is not implemented")
+    return (np.flip(values, reverse - 1) if reverse else values).transpose(TRANSPOSITIONS[transpose])
 
 
 def _write(npu: Npu, feature_map: FeatureMap, values: Ints) -> None:
@@ -104,7 +117,7 @@ def _write(npu: Npu, feature_map: FeatureMap, values: Ints) -> None:
 
 def _ofm_type(npu: Npu) -> tuple[int, bool]:
     registers = npu.registers
-    return _BITS[registers.get("OFM_PRECISION", "precision")], bool(registers.get("OFM_PRECISION", "type"))
+    return BITS[registers.get("OFM_PRECISION", "precision")], bool(registers.get("OFM_PRECISION", "type"))
 
 
 def _activated(npu: Npu, values: Ints) -> Ints:
@@ -114,9 +127,7 @@ def _activated(npu: Npu, values: Ints) -> Ints:
 def _limits(npu: Npu, signed: bool) -> tuple[int, int]:
     """ACTIVATION_MIN and MAX in the sign of the feature map."""
     low, high = npu.registers.get("ACTIVATION_MIN"), npu.registers.get("ACTIVATION_MAX")
-    if signed:
-        low, high = (value - (1 << 16) if value >> 15 else value for value in (low, high))
-    return low, high
+    return (as_signed(low, 16), as_signed(high, 16)) if signed else (low, high)
 
 
 def _activated_u55(npu: Npu, values: Ints) -> Ints:

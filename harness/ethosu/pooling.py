@@ -14,14 +14,14 @@ from __future__ import annotations
 import numpy as np
 
 from harness.ethosu.arithmetic import Ints, divide_rounding_away
-from harness.ethosu.convolution import FROM_IFM2, RESET, accumulate, padded, read_scales, taps
+from harness.ethosu.convolution import accumulate, padded, read_scales, taps
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import ofm_shape, windowed_ifm
 from harness.ethosu.output import GLOBAL, scale_mode, scaled, store
 from harness.ethosu.records import Unimplemented
-from harness.ethosu.state import Kernel, kernel_of
+from harness.ethosu.state import FROM_IFM2, RESET, Kernel, kernel_of
 
-MAX, AVERAGE, REDUCE_SUM, SUM, NONE, MIN, ARGMAX_X, ARGMAX_Y = range(8)
+MAX, AVERAGE, REDUCE_SUM, SUM, NO_IFM, MIN, ARGMAX_X, ARGMAX_Y = range(8)
 _FAR = 1 << 62
 
 
@@ -31,7 +31,7 @@ def pooling(npu: Npu) -> None:
     mode = npu.command.fields["value"]
     if not npu.accelerator.u85 and mode > REDUCE_SUM:
         raise Unimplemented(f"pooling mode {mode} is not implemented")
-    if mode == NONE:
+    if mode == NO_IFM:
         if npu.registers.get("ACC_FORMAT", "input") != FROM_IFM2:
             raise Unimplemented("POOL without an IFM whose accumulators do not start from IFM2 is not implemented")
         accumulate(npu, np.zeros(ofm_shape(npu), np.int64))

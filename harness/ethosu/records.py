@@ -97,6 +97,13 @@ class Step:
         """``CONV``, ``DEPTHWISE``, ``POOL``, ``ELEMENTWISE``, ``RESIZE``, ``DMA_START``, ``DMA_WAIT``, …"""
         return self.command.name.removeprefix("OP_")
 
+    def value(self, register: str, field: str = "value") -> int:
+        """What a register held.
+
+        :raises KeyError: no command had written it.
+        """
+        return self.registers[register][field]
+
 
 @dataclass(frozen=True)
 class StreamIssue:

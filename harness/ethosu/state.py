@@ -7,7 +7,7 @@ after reset is not the stream's to rely on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,8 +17,13 @@ from harness.ethosu.records import Command, StreamError, Unimplemented
 
 _Choice = TypeVar("_Choice")
 
-CHAINED, NO_STORAGE = 2, 3
-_BITS = (8, 16, 32, 64)
+NORMAL, CHAINED, NO_STORAGE = 0, 2, 3
+"""Storage of an operand: in memory, in a chain buffer, nowhere (a scalar; a result that is dropped)."""
+RESET, KEEP, FROM_IFM2 = 0, 1, 2
+"""Where accumulators start (ACC_FORMAT input)."""
+BITS = (8, 16, 32, 64)
+TRANSPOSITIONS = {0: (0, 1, 2), 1: (1, 0, 2), 2: (0, 2, 1), 3: (1, 2, 0), 6: (2, 0, 1), 7: (2, 1, 0)}
+"""OFM_PRECISION transpose -> axes of the result as it lies in memory."""
 
 
 class UnsetRegister(StreamError):
@@ -130,21 +135,35 @@ def feature_map_of(registers: Registers, role: str, shape: tuple[int, int, int])
     """
     if registers.get_or(f"{role}_PRECISION", 0, "storage"):
         raise Unimplemented(f"{role} storage {registers.get(f'{role}_PRECISION', 'storage')} is not implemented")
+    bricks = choose((False, True), registers.get(f"{role}_PRECISION", "format"), f"{role} format")
+    return mapped(registers.get, role, shape, bricks=bricks, zero_point=zero_point_of(registers, role))
+
+
+def mapped(get: Callable[..., int], role: str, shape: Sequence[int], *, bricks: bool, zero_point: int) -> FeatureMap:
+    """An operand in memory.
+
+    :param get: from a register's name, and a field's unless that is ``value``, to what it holds.
+    :param shape: height, width and depth.
+    """
+    height, width, depth = shape
+    first, second, third, fourth = (get(f"{role}_BASE{index}") for index in range(4))
     return FeatureMap(
         role,
-        registers.get(f"{role}_REGION"),
-        _bases(registers, role),
-        *shape,
-        height0=registers.get(f"{role}_HEIGHT0_M1") + 1,
-        height1=registers.get(f"{role}_HEIGHT1_M1") + 1,
-        width0=registers.get(f"{role}_WIDTH0_M1") + 1,
-        stride_y=registers.get(f"{role}_STRIDE_Y"),
-        stride_x=registers.get(f"{role}_STRIDE_X"),
-        stride_c=registers.get(f"{role}_STRIDE_C"),
-        bits=_BITS[registers.get(f"{role}_PRECISION", "precision")],
-        signed=bool(registers.get(f"{role}_PRECISION", "type")),
-        bricks=choose((False, True), registers.get(f"{role}_PRECISION", "format"), f"{role} format"),
-        zero_point=zero_point_of(registers, role),
+        get(f"{role}_REGION"),
+        (first, second, third, fourth),
+        height,
+        width,
+        depth,
+        height0=get(f"{role}_HEIGHT0_M1") + 1,
+        height1=get(f"{role}_HEIGHT1_M1") + 1,
+        width0=get(f"{role}_WIDTH0_M1") + 1,
+        stride_y=get(f"{role}_STRIDE_Y"),
+        stride_x=get(f"{role}_STRIDE_X"),
+        stride_c=get(f"{role}_STRIDE_C"),
+        bits=BITS[get(f"{role}_PRECISION", "precision")],
+        signed=bool(get(f"{role}_PRECISION", "type")),
+        bricks=bricks,
+        zero_point=zero_point,
     )
 
 
@@ -152,8 +171,3 @@ def zero_point_of(registers: Registers, role: str) -> int:
     """An operand's zero point, in the sign of its type: 32768 is one of uint16 (SupportedZeroPoint in Vela)."""
     value = registers.get(f"{role}_ZERO_POINT")
     return value if registers.get(f"{role}_PRECISION", "type") else value & 0xFFFF
-
-
-def _bases(registers: Registers, role: str) -> tuple[int, int, int, int]:
-    first, second, third, fourth = (registers.get(f"{role}_BASE{index}") for index in range(4))
-    return first, second, third, fourth

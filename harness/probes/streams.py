@@ -17,8 +17,9 @@ from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.compat.vela import configuration_of
 from harness.divergence import DelegateComparison, Draw, compare_delegate, random_draws
 from harness.errors import BadInput
+from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.checks import examine
-from harness.ethosu.commands import decode_commands, driver_actions
+from harness.ethosu.commands import decode_commands
 from harness.probes import digest_number
 from harness.sampling import CALIBRATION, EvaluationInput
 
@@ -46,18 +47,18 @@ def compared_delegates(
             draws = (*handed.get(record.name, ()), *random_draws(tosa, RANDOM_DRAWS, digest_number(case) % 2**32))
             try:
                 payload = decode_vela(record.payload, named)
-                comparison = _examined(compare_delegate(tosa, payload, configuration.target, draws), payload)
+                comparison = compare_delegate(tosa, payload, configuration.target, draws)
+                comparison = _examined(comparison, payload, accelerator_named(configuration.target))
             except BadInput as error:  # a finding like any stream that cannot be executed
                 comparison = DelegateComparison(stopped=str(error), damaged=True)
             compared[record.name] = comparison
     return compared
 
 
-def _examined(comparison: DelegateComparison, payload: VelaPayload) -> DelegateComparison:
+def _examined(comparison: DelegateComparison, payload: VelaPayload, accelerator: Accelerator) -> DelegateComparison:
     """With what can be read from the stream; without the steps, which are large."""
     if comparison.stopped and not comparison.steps:
         return comparison
-    accelerator = driver_actions(payload.commands).accelerator
     found = examine(comparison.steps, decode_commands(payload.commands, accelerator), accelerator)
     # memory that nothing wrote holds a pattern, so reading it without any effect on outputs is harmless
     harmless = comparison.difference is None and not comparison.stopped

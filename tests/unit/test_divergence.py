@@ -15,10 +15,10 @@ from harness.divergence.explaining import Run
 from harness.divergence.matching import LINEAR, Layout, Placement, view, views
 from harness.divergence.origin import Origin, find_origin
 from harness.divergence.replaying import Move, Player, Store, program_of
-from harness.divergence.tracing import Owners, Stored, addresses, trace
+from harness.divergence.tracing import Owners, Stored, trace
 from harness.errors import BadInput
 from harness.ethosu.commands import decode_commands
-from harness.ethosu.featuremap import FeatureMap, write
+from harness.ethosu.featuremap import FeatureMap, addresses, write
 from harness.ethosu.memory import Memory
 from tests.unit.artifacts import block, value
 from tests.unit.ethosu.assembling import STOP, U55, Commands, feature_map, io, kernel, ofm, operation, payload

@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, NO_ACCUMULATOR_OUTPUT, NORMAL, table_overwrites
+from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, NO_ACCUMULATOR_OUTPUT, table_overwrites
 from harness.ethosu.checks.hazard_ranges import Footprint, common, footprint
 from harness.ethosu.records import Step, StreamIssue
+from harness.ethosu.state import CHAINED, KEEP, NORMAL
 
-_KEEP_ACCUMULATORS = 1
 _OPERANDS = ("IFM", "IFM2", "OFM")
 _WEIGHTS = ("WEIGHT", "SCALE")
 _KERNEL_ADDRESSES = ("IFM_BASE0", "OFM_BASE0", "WEIGHT_BASE", "OFM_HEIGHT_M1", "OFM_DEPTH_M1")
@@ -76,9 +76,9 @@ def _depends_on_memory_alone(step: Step) -> bool:
         return False
     registers = step.registers
     accumulators = registers.get("ACC_FORMAT", {})
-    if accumulators.get("input") == _KEEP_ACCUMULATORS or accumulators.get("output") == NO_ACCUMULATOR_OUTPUT:
+    if accumulators.get("input") == KEEP or accumulators.get("output") == NO_ACCUMULATOR_OUTPUT:
         return False
-    return all(registers.get(f"{role}_PRECISION", {}).get("storage", NORMAL) != 2 for role in _OPERANDS)
+    return all(registers.get(f"{role}_PRECISION", {}).get("storage", NORMAL) != CHAINED for role in _OPERANDS)
 
 
 def _same(step: Step, other: Step) -> bool:

@@ -22,15 +22,12 @@ from dataclasses import dataclass
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.checks.hazard_ranges import Area, Box, Span
 from harness.ethosu.featuremap import FeatureMap
+from harness.ethosu.pooling import NO_IFM, REDUCE_SUM
 from harness.ethosu.records import LUT, Access, Step
+from harness.ethosu.state import BITS, CHAINED, FROM_IFM2, NORMAL, TRANSPOSITIONS, mapped
 
 KERNEL_KINDS = frozenset({"CONV", "DEPTHWISE", "POOL", "ELEMENTWISE", "RESIZE"})
-NORMAL, CHAINED, NO_STORAGE = 0, 2, 3
-REDUCE_SUM, NULL_POOL = 2, 4
-NO_ACCUMULATOR_OUTPUT, START_FROM_IFM2 = 1, 2
-TRANSPOSITIONS = {0: (0, 1, 2), 1: (1, 0, 2), 2: (0, 2, 1), 3: (1, 2, 0), 6: (2, 0, 1), 7: (2, 1, 0)}
-_BITS = (8, 16, 32, 64)
-_SMALL_SHRAM = 16
+NO_ACCUMULATOR_OUTPUT = 1
 MICROBLOCK_DEPTHS = {
     128: {1: 8, 0: 16},
     256: {1: 16, 2: 8, 3: 8},
@@ -188,7 +185,7 @@ def table_overwrites(reads: Iterable[Access], accelerator: Accelerator) -> tuple
 
     :param reads: of the kernel, or of all kernels of a chain.
     """
-    if accelerator.shram_banks != _SMALL_SHRAM or uses_table(reads):
+    if not accelerator.shares_tables or uses_table(reads):
         return ()
     return (Access("LUT", LUT, 0, accelerator.lut_memory),)
 
@@ -211,53 +208,32 @@ def units(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
         yield tuple(unit)
 
 
-def _value(step: Step, name: str, field: str = "value") -> int:
-    return step.registers[name][field]
-
-
 def _shape(step: Step) -> tuple[int, int, int]:
-    return _value(step, "OFM_HEIGHT_M1") + 1, _value(step, "OFM_WIDTH_M1") + 1, _value(step, "OFM_DEPTH_M1") + 1
+    return step.value("OFM_HEIGHT_M1") + 1, step.value("OFM_WIDTH_M1") + 1, step.value("OFM_DEPTH_M1") + 1
 
 
-def _block(step: Step) -> tuple[int, int, int]:
-    height, width, depth = (_value(step, f"OFM_BLK_{axis}_M1") + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH"))
+def block_of(step: Step) -> tuple[int, int, int]:
+    """Height, width, depth of an OFM block."""
+    height, width, depth = (step.value(f"OFM_BLK_{axis}_M1") + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH"))
     return height, width, depth
 
 
 def _map(step: Step, role: str, shape: Sequence[int]) -> FeatureMap:
-    height, width, depth = shape
-    first, second, third, fourth = (_value(step, f"{role}_BASE{index}") for index in range(4))
-    return FeatureMap(
-        role,
-        _value(step, f"{role}_REGION"),
-        (first, second, third, fourth),
-        height,
-        width,
-        depth,
-        height0=_value(step, f"{role}_HEIGHT0_M1") + 1,
-        height1=_value(step, f"{role}_HEIGHT1_M1") + 1,
-        width0=_value(step, f"{role}_WIDTH0_M1") + 1,
-        stride_y=_value(step, f"{role}_STRIDE_Y"),
-        stride_x=_value(step, f"{role}_STRIDE_X"),
-        stride_c=_value(step, f"{role}_STRIDE_C"),
-        bits=_BITS[_value(step, f"{role}_PRECISION", "precision")],
-        signed=bool(_value(step, f"{role}_PRECISION", "type")),
-        bricks=bool(_value(step, f"{role}_PRECISION", "format")),
-        zero_point=0,
-    )
+    bricks = bool(step.value(f"{role}_PRECISION", "format"))
+    return mapped(step.value, role, shape, bricks=bricks, zero_point=0)
 
 
 def _windows(step: Step, shape: tuple[int, int, int]) -> tuple[Window, Window]:
     """Rows and columns of the IFM of a convolution or pooling: (OFM - 1) * stride + reach - padding."""
-    scale = 2 if _value(step, "IFM_UPSCALE") else 1
+    scale = 2 if step.value("IFM_UPSCALE") else 1
     found = []
     for size, axis, before, after, stride in (
         (shape[0], "HEIGHT", "TOP", "BOTTOM", "stride_y_m1"),
         (shape[1], "WIDTH", "LEFT", "RIGHT", "stride_x_m1"),
     ):
-        step_size, reach = _value(step, "KERNEL_STRIDE", stride) + 1, _value(step, f"KERNEL_{axis}_M1") + 1
-        pad = _value(step, f"IFM_PAD_{before}")
-        needed = (size - 1) * step_size + reach - pad - _value(step, f"IFM_PAD_{after}")
+        step_size, reach = step.value("KERNEL_STRIDE", stride) + 1, step.value(f"KERNEL_{axis}_M1") + 1
+        pad = step.value(f"IFM_PAD_{before}")
+        needed = (size - 1) * step_size + reach - pad - step.value(f"IFM_PAD_{after}")
         if needed < 1:
             raise Unknown("padding is larger than what the kernel covers")
         found.append(Window(-(-needed // scale), step_size, reach, pad, scale))
@@ -286,22 +262,22 @@ def _u55(step: Step, accelerator: Accelerator) -> Operation:
     if step.kind == "ELEMENTWISE":
         inputs = [_elementwise(step, "IFM", shape, 0)]
         unary = step.command.fields["value"] in (5, 6, 7)  # LRELU, ABS, CLZ
-        if not unary and not _value(step, "IFM2_BROADCAST", "constant"):
-            mask = sum(_value(step, "IFM2_BROADCAST", f"broadcast_{axis}") << bit for bit, axis in enumerate("hwc"))
+        if not unary and not step.value("IFM2_BROADCAST", "constant"):
+            mask = sum(step.value("IFM2_BROADCAST", f"broadcast_{axis}") << bit for bit, axis in enumerate("hwc"))
             inputs.append(_elementwise(step, "IFM2", shape, mask))
-        return Operation(step, shape, _block(step), tuple(inputs), ofm)
+        return Operation(step, shape, block_of(step), tuple(inputs), ofm)
     all_channels = step.kind == "CONV" or (step.kind == "POOL" and step.command.fields["value"] == REDUCE_SUM)
-    depth = _value(step, "IFM_DEPTH_M1") + 1 if all_channels else shape[2]
+    depth = step.value("IFM_DEPTH_M1") + 1 if all_channels else shape[2]
     window = _windowed(step, shape, depth, "all" if all_channels else "same")
     slice_depth = _u55_slice_depth(step, depth, window.map.bits) if all_channels else 0
-    return Operation(step, shape, _block(step), (window,), ofm, depth, slice_depth)
+    return Operation(step, shape, block_of(step), (window,), ofm, depth, slice_depth)
 
 
 def _u55_slice_depth(step: Step, depth: int, bits: int) -> int:
     """Channels of an IFM block (FindBlockConfig, ethos_u55.cpp)."""
     if bits == 16:
         return -(-min(depth, 16) // 4) * 4
-    part_kernel = step.kind == "CONV" and _value(step, "KERNEL_STRIDE", "weight_order")
+    part_kernel = step.kind == "CONV" and step.value("KERNEL_STRIDE", "weight_order")
     return -(-min(depth, 16 if part_kernel else 32) // 8) * 8
 
 
@@ -309,14 +285,14 @@ def _u85(step: Step, accelerator: Accelerator) -> Operation:
     shape = _shape(step)
     inputs, depth, all_channels = _u85_inputs(step, shape)
     storage, transpose = (
-        _value(step, "OFM_PRECISION", "storage"),
-        TRANSPOSITIONS[_value(step, "OFM_PRECISION", "transpose")],
+        step.value("OFM_PRECISION", "storage"),
+        TRANSPOSITIONS[step.value("OFM_PRECISION", "transpose")],
     )
-    reverse = _value(step, "OFM_PRECISION", "reverse")
+    reverse = step.value("OFM_PRECISION", "reverse")
     stored = storage == NORMAL
     ofm = _map(step, "OFM", [shape[axis] for axis in transpose]) if stored else None
     slice_depth = _u85_slice_depth(step, accelerator) if all_channels else 0
-    return Operation(step, shape, _block(step), inputs, ofm, depth, slice_depth, transpose, reverse)
+    return Operation(step, shape, block_of(step), inputs, ofm, depth, slice_depth, transpose, reverse)
 
 
 def _u85_inputs(step: Step, shape: tuple[int, int, int]) -> tuple[tuple[Input, ...], int, bool]:
@@ -328,12 +304,12 @@ def _u85_inputs(step: Step, shape: tuple[int, int, int]) -> tuple[tuple[Input, .
         return (_u85_resize(step, shape),), shape[2], False
     mode = step.command.fields.get("value", 0)
     all_channels = step.kind == "CONV" or (step.kind == "POOL" and mode == REDUCE_SUM)
-    depth = _value(step, "IFM_DEPTH_M1") + 1 if all_channels else shape[2]
-    if not (step.kind == "POOL" and mode == NULL_POOL) and _value(step, "IFM_PRECISION", "storage") == NORMAL:
+    depth = step.value("IFM_DEPTH_M1") + 1 if all_channels else shape[2]
+    if not (step.kind == "POOL" and mode == NO_IFM) and step.value("IFM_PRECISION", "storage") == NORMAL:
         found.append(_windowed(step, shape, depth, "all" if all_channels else "same"))
     if step.kind == "CONV" and mode:
         found.append(Input(_map(step, "IFM2", (1, shape[2], depth)), None, None, weights=True))
-    elif _value(step, "ACC_FORMAT", "input") == START_FROM_IFM2:
+    elif step.value("ACC_FORMAT", "input") == FROM_IFM2:
         found.append(_elementwise(step, "IFM2", shape, 0))
     return tuple(found), depth, all_channels
 
@@ -342,19 +318,19 @@ def _u85_elementwise(step: Step, shape: tuple[int, int, int]) -> tuple[Input, ..
     unary = step.command.fields["value"] in (5, 6, 7, 36)  # LRELU, ABS, CLZ, NOT
     found = []
     for role in ("IFM",) if unary else ("IFM", "IFM2"):
-        if _value(step, f"{role}_PRECISION", "storage") == NORMAL:
-            found.append(_elementwise(step, role, shape, _value(step, f"{role}_BROADCAST")))
+        if step.value(f"{role}_PRECISION", "storage") == NORMAL:
+            found.append(_elementwise(step, role, shape, step.value(f"{role}_BROADCAST")))
     return tuple(found)
 
 
 def _u85_resize(step: Step, shape: tuple[int, int, int]) -> Input:
     windows = []
     for axis, letter in (("HEIGHT", "Y"), ("WIDTH", "X")):
-        numerator = _value(step, f"RESIZE_{letter}_SCALE_N_M1") + 1
-        per_step = _value(step, f"RESIZE_{letter}", "one_step_int") * numerator
-        per_step += _value(step, f"RESIZE_{letter}", "one_step_mod")
-        size = _value(step, f"KERNEL_{axis}_M1") + 1
-        windows.append(Window(size, step=(numerator, per_step, _value(step, f"RESIZE_{letter}_OFFSET"))))
+        numerator = step.value(f"RESIZE_{letter}_SCALE_N_M1") + 1
+        per_step = step.value(f"RESIZE_{letter}", "one_step_int") * numerator
+        per_step += step.value(f"RESIZE_{letter}", "one_step_mod")
+        size = step.value(f"KERNEL_{axis}_M1") + 1
+        windows.append(Window(size, step=(numerator, per_step, step.value(f"RESIZE_{letter}_OFFSET"))))
     rows, columns = windows
     return Input(_map(step, "IFM", (rows.size, columns.size, shape[2])), rows, columns)
 
@@ -362,11 +338,11 @@ def _u85_resize(step: Step, shape: tuple[int, int, int]) -> Input:
 def _u85_slice_depth(step: Step, accelerator: Accelerator) -> int:
     """Channels of an IFM block (FindBlockConfig, ethos_u85.cpp)."""
     matrix_product = step.kind == "CONV" and step.command.fields.get("value", 0)
-    if step.kind == "CONV" and not matrix_product and _value(step, "KERNEL_STRIDE", "weight_order"):
+    if step.kind == "CONV" and not matrix_product and step.value("KERNEL_STRIDE", "weight_order"):
         return 16
-    bits = _BITS[_value(step, "IFM_PRECISION", "precision")]
-    sparse = step.kind == "CONV" and not matrix_product and _value(step, "WEIGHT_FORMAT", "sparsity")
-    microblock = MICROBLOCK_DEPTHS.get(accelerator.macs, {}).get(_value(step, "ACC_FORMAT", "microblock"), 0)
+    bits = BITS[step.value("IFM_PRECISION", "precision")]
+    sparse = step.kind == "CONV" and not matrix_product and step.value("WEIGHT_FORMAT", "sparsity")
+    microblock = MICROBLOCK_DEPTHS.get(accelerator.macs, {}).get(step.value("ACC_FORMAT", "microblock"), 0)
     if bits == 32 or (microblock == 16 and not sparse):
         return 32
     return 128 if sparse and bits == 8 else 64

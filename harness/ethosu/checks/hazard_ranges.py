@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.ethosu.featuremap import BRICK, FeatureMap
+from harness.ethosu.featuremap import BRICK, FeatureMap, tiles
 from harness.ethosu.records import Access
 
 _MOST_RUNS = 1 << 17
@@ -200,19 +200,10 @@ def _meet(joined: Ranges, others: Ranges) -> bool:
 def _pieces(area: Area) -> Iterator[Ranges]:
     item, (rows, columns, channels) = area
     channels = channels.within(0, item.depth)
-    if item.height <= item.height0 and item.width <= item.width0:
-        part = Box(rows.within(0, item.height), columns.within(0, item.width), channels)
-        if not part.empty:
-            yield from _tile_pieces(item, item.bases[0], part)
-        return
-    top, bottom = Span(0, item.height0), Span(item.height0, item.height)
-    top_right, bottom_right = Span(0, item.height1), Span(item.height1, item.height)
-    left, right = Span(0, item.width0), Span(item.width0, item.width)
-    tiles = ((top, left), (top_right, right), (bottom, left), (bottom_right, right))
-    for (tile_rows, tile_columns), base in zip(tiles, item.bases, strict=True):
+    for tile_rows, tile_columns, base in tiles(item):
         part = Box(
-            rows.within(*tile_rows).within(0, item.height).shifted(-tile_rows.start),
-            columns.within(*tile_columns).within(0, item.width).shifted(-tile_columns.start),
+            rows.within(tile_rows.start, tile_rows.stop).shifted(-tile_rows.start),
+            columns.within(tile_columns.start, tile_columns.stop).shifted(-tile_columns.start),
             channels,
         )
         if not part.empty:

@@ -277,12 +277,6 @@ def overtaken(previous: Unit, unit: Unit, dependency: int, outstanding: int = 1 
     return closest
 
 
-def largest_safe_blockdep(previous: Unit, unit: Unit, limit: int) -> int:
-    """The largest BLOCKDEP up to ``limit`` with which no job overtakes a block that it depends on."""
-    found = overtaken(previous, unit, limit)
-    return limit if found is None else found.distance
-
-
 def _last_blocks(unit: Unit, count: int) -> Iterator[tuple[int, Area]]:
     """What the last blocks write, with their places counted from the end."""
     for operation in unit.operations:

@@ -15,15 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, REDUCE_SUM, Unknown
+from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, Unknown
 from harness.ethosu.checks.shram import shram_limits
 from harness.ethosu.checks.u85 import u85_limits
+from harness.ethosu.pooling import REDUCE_SUM
 from harness.ethosu.records import Step, StreamIssue
+from harness.ethosu.state import BITS
 
 Broken = Iterator[tuple[str, bool]]
 """Messages of broken rules, and whether they are certain."""
 
-_BITS = (8, 16, 32, 64)
 _MAX_POOL, _AVERAGE = 0, 1
 _I40 = 1
 _CLZ, _SHL = 7, 9
@@ -59,10 +60,6 @@ def _broken(step: Step, accelerator: Accelerator) -> Broken:
             continue  # a register that nobody set, or a value without a meaning: the machine reports it
 
 
-def _value(step: Step, name: str, field: str = "value") -> int:
-    return step.registers[name][field]
-
-
 def _roles(step: Step) -> list[str]:
     """The operands that are in memory."""
     return sorted({access.role for access in (*step.reads, *step.writes)} & {"IFM", "IFM2", "OFM"})
@@ -76,15 +73,15 @@ def _feature_maps(step: Step, accelerator: Accelerator) -> Broken:
     Ethos-U55 and U65). NHWC: multiples of the element size (check_addresses, check_strides).
     """
     for role in _roles(step):
-        size = _BITS[_value(step, f"{role}_PRECISION", "precision")] // 8
-        bricks = bool(_value(step, f"{role}_PRECISION", "format"))
+        size = BITS[step.value(f"{role}_PRECISION", "precision")] // 8
+        bricks = bool(step.value(f"{role}_PRECISION", "format"))
         needed = 16 if bricks else size
         for tile in range(4):
-            base = _value(step, f"{role}_BASE{tile}")
+            base = step.value(f"{role}_BASE{tile}")
             if base % needed:
                 yield f"{role}_BASE{tile} is {base:#x}, no multiple of {needed}", bricks or not accelerator.u85
         for axis in ("Y", "C") if bricks else ("Y", "X"):
-            stride = _value(step, f"{role}_STRIDE_{axis}")
+            stride = step.value(f"{role}_STRIDE_{axis}")
             if stride % needed:
                 yield f"{role}_STRIDE_{axis} is {stride}, no multiple of {needed}", not accelerator.u85
 
@@ -99,11 +96,11 @@ def _streams(step: Step, accelerator: Accelerator) -> Broken:
             continue
         for core in range(count):
             prefix = f"{role}{core or ''}"
-            length = _value(step, f"{prefix}_LENGTH")
+            length = step.value(f"{prefix}_LENGTH")
             if length % 16:
                 yield f"{prefix}_LENGTH is {length}, no multiple of 16", not accelerator.u85
-            if length and _value(step, f"{prefix}_BASE") % 16:
-                yield f"{prefix}_BASE is {_value(step, f'{prefix}_BASE'):#x}, no multiple of 16", role == "WEIGHT"
+            if length and step.value(f"{prefix}_BASE") % 16:
+                yield f"{prefix}_BASE is {step.value(f'{prefix}_BASE'):#x}, no multiple of 16", role == "WEIGHT"
 
 
 def _kernel(step: Step, accelerator: Accelerator) -> Broken:
@@ -112,11 +109,11 @@ def _kernel(step: Step, accelerator: Accelerator) -> Broken:
     the older compiler, which is about TFLite operators)."""
     if step.kind not in ("CONV", "DEPTHWISE", "POOL"):
         return
-    height, width = _value(step, "KERNEL_HEIGHT_M1") + 1, _value(step, "KERNEL_WIDTH_M1") + 1
-    strides = _value(step, "KERNEL_STRIDE", "stride_y_m1") + 1, _value(step, "KERNEL_STRIDE", "stride_x_m1") + 1
+    height, width = step.value("KERNEL_HEIGHT_M1") + 1, step.value("KERNEL_WIDTH_M1") + 1
+    strides = step.value("KERNEL_STRIDE", "stride_y_m1") + 1, step.value("KERNEL_STRIDE", "stride_x_m1") + 1
     if max(strides) > 3:
         yield f"the strides are {strides[0]}x{strides[1]}, more than 3", True
-    pads = {side: _value(step, f"IFM_PAD_{side}") for side in ("TOP", "BOTTOM", "LEFT", "RIGHT")}
+    pads = {side: step.value(f"IFM_PAD_{side}") for side in ("TOP", "BOTTOM", "LEFT", "RIGHT")}
     average = step.kind == "POOL" and step.command.fields["value"] == _AVERAGE
     if average and any(pads.values()) and max(height, width) > 8:
         yield f"an AVERAGE with padding has a {height}x{width} kernel, larger than 8x8", True
@@ -134,24 +131,24 @@ def _u55(step: Step, accelerator: Accelerator) -> Broken:
     aligned to their size (lut.py). An OFM that is reversed by negative strides is NHWC (GenerateOFM).
     """
     mode = step.command.fields.get("value", 0)
-    precision = _BITS[_value(step, "IFM_PRECISION", "precision")]
+    precision = BITS[step.value("IFM_PRECISION", "precision")]
     if step.kind == "POOL" and mode == REDUCE_SUM:
-        if _value(step, "IFM_PRECISION", "format") and (precision == 32 or accelerator.cores > 1):
+        if step.value("IFM_PRECISION", "format") and (precision == 32 or accelerator.cores > 1):
             yield f"REDUCE_SUM has an NHCWB16 IFM of {precision} bits", precision == 32
-        if precision == 32 and _value(step, "ACC_FORMAT") == _I40:
+        if precision == 32 and step.value("ACC_FORMAT") == _I40:
             yield "REDUCE_SUM of 32 bits has accumulators of 40 bits", True
     elementwise = step.kind == "ELEMENTWISE"
     if elementwise and mode in _BINARY_U55:
-        other = _BITS[_value(step, "IFM2_PRECISION", "precision")]
+        other = BITS[step.value("IFM2_PRECISION", "precision")]
         if other != precision:
             yield f"IFM has {precision} bits and IFM2 {other}", True
-    if _value(step, "IFM_ZERO_POINT") and (precision == 32 or (elementwise and mode in (_CLZ, _SHL))):
-        yield f"IFM_ZERO_POINT is {_value(step, 'IFM_ZERO_POINT')}, which this operation does not support", True
-    table = _value(step, "ACTIVATION", "function") - 16
-    slots = _TABLE_SLOTS.get(_BITS[_value(step, "OFM_PRECISION", "precision")], 1)
+    if step.value("IFM_ZERO_POINT") and (precision == 32 or (elementwise and mode in (_CLZ, _SHL))):
+        yield f"IFM_ZERO_POINT is {step.value('IFM_ZERO_POINT')}, which this operation does not support", True
+    table = step.value("ACTIVATION", "function") - 16
+    slots = _TABLE_SLOTS.get(BITS[step.value("OFM_PRECISION", "precision")], 1)
     if table >= 0 and table % slots:
         yield f"ACTIVATION uses TABLE_{table} for a table of {slots} slots", True
-    if _value(step, "OFM_PRECISION", "format") and min(_value(step, "OFM_STRIDE_Y"), _value(step, "OFM_STRIDE_X")) < 0:
+    if step.value("OFM_PRECISION", "format") and min(step.value("OFM_STRIDE_Y"), step.value("OFM_STRIDE_X")) < 0:
         yield "an NHCWB16 OFM has a negative stride", True
 
 
@@ -162,12 +159,12 @@ def _dma_alignment(step: Step, accelerator: Accelerator) -> Broken:
     if accelerator.u85:
         return
     everywhere = accelerator.family == "u55"
-    into_shram = bool(_value(step, "DMA0_DST_REGION", "region_mode"))
+    into_shram = bool(step.value("DMA0_DST_REGION", "region_mode"))
     checked = {
-        "DMA0_SRC": everywhere or bool(_value(step, "DMA0_SRC_REGION", "region_mode")),
+        "DMA0_SRC": everywhere or bool(step.value("DMA0_SRC_REGION", "region_mode")),
         "DMA0_DST": everywhere or into_shram,
         "DMA0_LEN": everywhere or into_shram,
     }
     for name, applies in checked.items():
-        if applies and _value(step, name) % 16:
-            yield f"{name} is {_value(step, name):#x}, no multiple of 16", True
+        if applies and step.value(name) % 16:
+            yield f"{name} is {step.value(name):#x}, no multiple of 16", True

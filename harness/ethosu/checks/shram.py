@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.checks.hazard_blocks import operation_of
-from harness.ethosu.records import LUT, Step
+from harness.ethosu.checks.hazard_blocks import block_of, operation_of, uses_table
+from harness.ethosu.records import Step
+from harness.ethosu.state import BITS
 
 _OUTPUT_BANKS, _TABLE_BANKS, _BANK = 2, 2, 1024
 _SUBKERNEL = 8
@@ -69,9 +70,9 @@ def shram_limits(step: Step, accelerator: Accelerator) -> Iterator[tuple[str, bo
     """
     granules = _BY_MACS[min(accelerator.macs // accelerator.cores, 256)]
     registers = step.registers
-    block = tuple(registers[f"OFM_BLK_{axis}_M1"]["value"] + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH"))
+    block = block_of(step)
     yield from _block_size(block, granules.microblock)
-    bits = (8, 16, 32, 64)[registers["IFM_PRECISION"]["precision"]]
+    bits = BITS[step.value("IFM_PRECISION", "precision")]
     if bits > 32:
         yield f"the IFM has {bits} bits", True
         return
@@ -96,8 +97,7 @@ def _block_size(block: tuple[int, ...], microblock: tuple[int, int, int]) -> Ite
 
 def _table_banks(step: Step, accelerator: Accelerator) -> int:
     """Banks at the end that accumulators must not reach."""
-    uses_table = any(access.region == LUT for access in step.reads)
-    return _TABLE_BANKS if uses_table or accelerator.shram_banks > 16 else 0
+    return 0 if accelerator.shares_tables and not uses_table(step.reads) else _TABLE_BANKS
 
 
 def _banks(size: int, granule: int) -> int:

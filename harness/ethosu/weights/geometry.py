@@ -74,10 +74,6 @@ class WeightGeometry:
         first, second, third, fourth = self.shape
         return first * second * third * fourth
 
-    @property
-    def is_part_kernel(self) -> bool:
-        return self.part_kernel and not self.depthwise
-
 
 @dataclass(frozen=True)
 class WeightStatistics:

@@ -108,30 +108,30 @@ def _judged(operation: Operation, item: Input, last: Operation) -> Iterator[Stre
     if common(read, footprint(last.step.writes)) is None:
         return
     most = _most_pairs(operation, item, last)
-    for writer, reader in itertools.islice(_later(last.blocks), most):
-        written = last.written(writer)
-        area = None if written is None else _shared(operation, item, reader, written)
-        if area is not None:
-            message = f"block {writer} writes {written} onto {area}, which block {reader} reads after it"
-            yield _issue(last.step, message, True)
-            return
-    for writer, reader in itertools.islice(((index, index - gap) for gap, index in _earlier(last.blocks)), most):
-        written = last.written(writer)
-        area = None if written is None else _shared(operation, item, reader, written)
-        if area is not None:
-            message = f"writes {written} onto {area} and is not in place; no later block that was looked at reads it"
-            yield _issue(last.step, message, False)
+    for pairs, certain in ((_later(last.blocks), True), (_earlier(last.blocks), False)):
+        for writer, reader in itertools.islice(pairs, most):
+            written = last.written(writer)
+            area = None if written is None else _shared(operation, item, reader, written)
+            if area is None:
+                continue
+            if certain:
+                message = f"block {writer} writes {written} onto {area}, which block {reader} reads after it"
+            else:
+                message = (
+                    f"writes {written} onto {area} and is not in place; no later block that was looked at reads it"
+                )
+            yield _issue(last.step, message, certain)
             return
 
 
 def _later(count: int) -> Iterator[tuple[int, int]]:
-    """Pairs of a block and a later one, neighbours first."""
+    """Blocks that write and later ones that read, neighbours first."""
     return ((index, index + gap) for gap in range(1, count) for index in range(count - gap))
 
 
 def _earlier(count: int) -> Iterator[tuple[int, int]]:
-    """How far back, and from which block; the block itself first."""
-    return ((gap, index) for gap in range(count) for index in range(gap, count))
+    """Blocks that write and earlier ones that read, the block itself first."""
+    return ((index, index - gap) for gap in range(count) for index in range(gap, count))
 
 
 def _most_pairs(operation: Operation, item: Input, last: Operation) -> int:

@@ -1,8 +1,9 @@
 """The whole lowered program, its delegates on armdiff's functional model of the Ethos-U.
 
 The model (``harness.ethosu``) executes the payload that Vela emitted, byte for byte; the rest of
-the program runs in eager. What the model does not implement, or a payload that cannot be executed,
-makes the leg say so and not run: the ``stream`` and ``buffers`` oracles report the latter as what it is.
+the program runs in eager. What the model does not implement, a payload that cannot be executed, or a
+delegate that does not fit its program makes the leg say so and not run: the ``stream`` and
+``buffers`` oracles and the ``tosa-reference`` leg report the latter two as what they are.
 """
 
 from __future__ import annotations
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from harness.lowering import Lowered
 
 
-class ModelError(RuntimeError):
-    """Delegate and program disagree about what crosses the border."""
-
-
 def _skip(target: Target) -> str | None:
     return None if target.ethos_u else f"{target.name} has no command stream"
 
@@ -51,7 +48,7 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
             raise NotRunnable(str(error)) from None
         return run_payload(lowered.tosa[record.name], payload, arrays, accelerator)
 
-    return run_program(lowered, inputs, delegate, ModelError)
+    return run_program(lowered, inputs, delegate, NotRunnable)
 
 
 def run_payload(tosa: bytes, payload: VelaPayload, arrays: Sequence[Array], accelerator: Accelerator) -> list[Array]:

@@ -1,8 +1,12 @@
 """Real lowerings of a handful of graphs: what a clean case looks like, and seed 001's on this release."""
 
+from pathlib import Path
+
+import msgspec
 import numpy as np
 import pytest
 
+from harness.case import read_case
 from harness.compat.releases import release_line
 from harness.judging import FVP, MODEL, TOSA
 from harness.lowering import StageClock
@@ -103,3 +107,14 @@ def test_a_module_that_fails_in_eager_is_no_case():
 
     with pytest.raises(InvalidCase, match="fails in float eager: ValueError: no"):
         observe(sigmoid_case(), StageClock(), model=Broken())
+
+
+@pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")
+def test_a_delegate_that_does_not_fit_its_program_fails_one_leg_only():
+    entry = Path(__file__).parents[2] / "corpus/found/split-fallback-output-dtype"
+    case = msgspec.structs.replace(read_case(entry), target="ethos-u55-128")
+    seen, found = examine(case, StageClock(), blame=False)
+    assert "delegate output 0 is torch.int8" in str(seen.legs[MODEL].skipped)
+    [crash] = [item for item in found if item.oracle == "crash"]
+    assert crash.stage == "leg:tosa-reference"
+    assert [item.kind for item in found if item.oracle == "buffers"] == ["output dtype widened"]

@@ -19,13 +19,15 @@ import hypothesis
 import msgspec
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from generators.adversarial import draw_calibration
-from generators.graphs import graphs
+from generators.graphs import graphs, graphs_with
 from generators.recipes import recipes
 from harness.case import Case, Graph, Seeds
 from harness.operators import Draw
 from harness.target import parse_target
+from harness.triage import contains_in_order, operator_chain
 
 SAMPLES = (2, 1, 2, 3)
 SEEDS = st.integers(0, 99)
@@ -33,9 +35,9 @@ RUN = 10
 
 
 @st.composite
-def cases(draw: Draw, targets: Sequence[str]) -> tuple[Case, ...]:
+def cases(draw: Draw, targets: Sequence[str], graph_strategy: SearchStrategy[Graph]) -> tuple[Case, ...]:
     """One case a target; they share everything else (without quantization the recipe is "float")."""
-    graph = draw(graphs())
+    graph = draw(graph_strategy)
     calibration = draw_calibration(draw, graph)
     recipe = draw(recipes(graph))
     samples = draw(st.sampled_from(SAMPLES))
@@ -71,14 +73,35 @@ def draw_block(seed: int, block: int, count: int, targets: Sequence[str]) -> lis
     """
     found: dict[str, tuple[Case, ...]] = {}
     for run in range(count + 1):
-        for drawn in _fresh_examples(run_seed(seed, block, run), tuple(targets)):
+        for drawn in _fresh_examples(run_seed(seed, block, run), cases(tuple(targets), graphs())):
             found.setdefault(graph_digest(drawn[0].graph), drawn)
         if len(found) >= count:
             break
     return list(found.values())[:count]
 
 
-def _fresh_examples(seed: int, targets: tuple[str, ...]) -> list[tuple[Case, ...]]:
+def draw_with(
+    patterns: Sequence[Sequence[str]], seed: int, count: int, targets: Sequence[str]
+) -> list[tuple[Case, ...]]:
+    """Up to ``count`` graphs with their cases that contain one of several operator patterns, no graph twice.
+
+    The same arguments give the same graphs; a larger ``count`` appends to what a smaller one returns.
+
+    :param patterns: operators in order, ``relu|hardtanh`` for either; ``()`` is in every graph.
+    """
+    found: dict[str, tuple[Case, ...]] = {}
+    strategy = cases(tuple(targets), graphs_with(patterns))
+    for run in range(4 * count):
+        for drawn in _fresh_examples(run_seed(seed, -1, run), strategy):
+            chain = operator_chain(drawn[0].graph)
+            if any(contains_in_order(chain, pattern) for pattern in patterns):
+                found.setdefault(graph_digest(drawn[0].graph), drawn)
+        if len(found) >= count:
+            break
+    return list(found.values())[:count]
+
+
+def _fresh_examples(seed: int, strategy: SearchStrategy[tuple[Case, ...]]) -> list[tuple[Case, ...]]:
     """Examples of one short Hypothesis run.
 
     Short, because after ten examples Hypothesis goes over to mutating what it has: good for
@@ -90,7 +113,7 @@ def _fresh_examples(seed: int, targets: tuple[str, ...]) -> list[tuple[Case, ...
     @hypothesis.settings(
         database=None, phases=[Phase.generate], deadline=None, max_examples=RUN, suppress_health_check=list(HealthCheck)
     )
-    @hypothesis.given(cases(targets))
+    @hypothesis.given(strategy)
     def collect(drawn: tuple[Case, ...]) -> None:
         examples.append(drawn)
 

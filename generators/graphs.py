@@ -10,6 +10,8 @@ Shrinks towards one node, one input, one output and small shapes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 from generators.motifs import MOTIFS
@@ -27,6 +29,21 @@ def graphs(draw: Draw) -> Graph:
     pool = GraphPool(draw)
     draw(_beginning(pool))
     draw(_free_nodes(pool))
+    return pool.finish()
+
+
+@st.composite
+def graphs_with(draw: Draw, patterns: Sequence[Sequence[str]]) -> Graph:
+    """Graphs that are made to contain one of several patterns: operators in order, as in ``status.toml``.
+
+    Most do; where nothing fits an operator, the graph goes on without it.
+    """
+    pool = GraphPool(draw)
+    draw(_beginning(pool))
+    for word in pick(draw, list(patterns)):
+        pool.node_of(word.split("|"))
+    if draw(st.booleans()):
+        draw(_free_nodes(pool))
     return pool.finish()
 
 

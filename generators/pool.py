@@ -149,6 +149,23 @@ class GraphPool:
         choice = entry.draw(self.draw, self, source)
         self.add_all(entry.name, *choice.inputs, **choice.attributes)
 
+    def node_of(self, names: Sequence[str]) -> None:
+        """Add one of these operators to a value that it fits, a new input if need be; nothing if none is found.
+
+        The last values are the likeliest: what is asked for one after the other should be connected.
+        """
+        if not operators().keys() & set(names):  # the word of a constant: operands draw those
+            return
+        for _ in range(4):
+            known = [name for name in reversed(self.types) if name not in {item.name for item in self.constants}]
+            options = [(name, entry) for name in known for entry in self.fitting(name) if entry.name in names]
+            if options:
+                source, entry = options[0] if not one_in(self.draw, 4) else pick(self.draw, options)
+                choice = entry.draw(self.draw, self, source)
+                self.add_all(entry.name, *choice.inputs, **choice.attributes)
+                return
+            self.input(draw_any_shape(self.draw))
+
     def fitting(self, source: str) -> list[Operator]:
         """Operators that can start from this value, each as often as it should be drawn."""
         return [

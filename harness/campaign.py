@@ -42,6 +42,7 @@ class Options:
     :param shard: (index from 1, count).
     :param strict: information counts as a finding.
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
+    :param corrections: names or files of the corrections that apply (``harness.corrections``).
     """
 
     targets: Sequence[str]
@@ -56,6 +57,7 @@ class Options:
     probes: ProbeMode = "default"
     strict: bool = False
     ethos_u_engine: EngineChoice = "default"
+    corrections: tuple[str, ...] = ()
 
 
 @dataclass
@@ -111,6 +113,7 @@ def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Pr
                     confirmed=confirmed,
                     probes=options.probes,
                     ethos_u_engine=options.ethos_u_engine,
+                    corrections=options.corrections,
                 )
 
     per_graph = 0

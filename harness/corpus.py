@@ -8,6 +8,7 @@
     operators = ["ramp", "cat"]     # what a finding of wrong values must contain, in order, to be this bug;
                                     # "relu|hardtanh" stands for either
     families = ["ethos-u55"]        # optional: target families that have the bug; without it all have
+    recipe = "edited=cat"           # optional: a word without which a recipe does not show the bug
 
     [lines.seed]
     status = "reproduces"           # or "fixed": it does not show there (any more, or yet)
@@ -31,6 +32,7 @@ from typing import Literal
 import msgspec
 
 from harness.compat.releases import LINES, release_line
+from harness.corrections.correction import Correction
 from harness.errors import BadInput
 from harness.protocol import CaseResult
 from harness.target import parse_target
@@ -60,6 +62,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     :param operators: a finding is this bug only if its graph has them, in this order.
     :param families: the target families (``ethos-u55``) that have the bug; none stands for all.
+    :param recipe: a finding is this bug only if its recipe has this word.
     """
 
     title: str
@@ -67,6 +70,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     expires: datetime.date
     operators: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    recipe: str = ""
     note: str = ""
     lines: dict[str, Expectation] = {}
 
@@ -93,6 +97,8 @@ class Entry(msgspec.Struct, frozen=True):
         if expected is None or expected.status != "reproduces":
             return False
         if self.status.families and parse_target(finding.target).family not in self.status.families:
+            return False
+        if self.status.recipe and self.status.recipe not in finding.recipe.split(","):
             return False
         # a crash's or a buffer's bucket says enough; wrong values and streams need their operators as well
         coarse = finding.oracle in (*VALUE_ORACLES, "stream")
@@ -156,6 +162,34 @@ def entries(paths: Iterable[Path]) -> list[Entry]:
 def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
     """The entry whose bug a finding is, or None."""
     return next((entry for entry in corpus if entry.knows(finding)), None)
+
+
+def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction]) -> list[Entry]:
+    """What to expect of a corpus while corrections apply: the bugs that they remove are gone.
+
+    A corrected entry expects nothing but the bugs of entries that no correction removes.
+    """
+    line = release_line()
+    corrected = {name for correction in corrections for name in correction.entries}
+    removed = {
+        any_family(bucket)
+        for entry in corpus
+        if entry.name in corrected and (expected := entry.expected) is not None
+        for bucket in (expected.bucket, *expected.also)
+    }
+
+    def changed(entry: Entry) -> Entry:
+        expected = entry.expected
+        if line is None or expected is None:
+            return entry
+        left = tuple(bucket for bucket in expected.other if any_family(bucket) not in removed)
+        renewed = msgspec.structs.replace(expected, other=left)
+        if entry.name in corrected:
+            renewed = Expectation(status="fixed", other=left)
+        lines = {**entry.status.lines, line: renewed}
+        return Entry(entry.folder, msgspec.structs.replace(entry.status, lines=lines))
+
+    return [changed(entry) for entry in corpus]
 
 
 def judged(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:

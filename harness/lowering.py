@@ -31,6 +31,7 @@ from harness.compat.passes import LiveGraph, Watched, watched_passes
 from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
 from harness.distributions import Array
 from harness.edge import cpu_nodes, placeholder_names
+from harness.editing import change_domains
 from harness.observation import DelegateRecord, Domain, LoweringRecord, OutputType, ValueType
 from harness.recipe import parse_recipe
 from harness.sampling import calibration_samples
@@ -142,6 +143,8 @@ def quantize(
                 prepared(*sample)
         with clock.stage("convert"):
             reference = convert_pt2e(prepared)
+            if recipe.edited:
+                change_domains(reference, recipe.edited)
         with clock.stage("export-quantized"):
             exported = torch.export.export(reference, samples[0])
     states = StateReader(exported).states(exported.graph_module.graph)

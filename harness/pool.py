@@ -18,11 +18,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from harness.case import read_case
 from harness.errors import CannotRun
@@ -32,6 +33,8 @@ from harness.protocol import (
     Captured,
     CaptureTask,
     CaseResult,
+    Compared,
+    CompareTask,
     EmitTask,
     Emitted,
     Question,
@@ -50,6 +53,10 @@ _LOG_LINES = 200
 _DETAIL_LINES = 60
 _TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 """Marks of the line that says why, the most specific first."""
+
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ class _Worker:
             with suppress(BrokenPipeError):
                 send(self.process.stdin, task)
             while (message := receive(self.process.stdout)) is not None:
-                if isinstance(message, (CaseResult, Captured, Emitted)):
+                if isinstance(message, (CaseResult, Captured, Emitted, Compared)):
                     self.served += 1
                     return message
                 if isinstance(message, Stage):
@@ -126,10 +133,12 @@ class Pool:
 
     :param jobs: number of worker processes.
     :param limit: seconds one case may take.
+    :param first_on_path: a folder of packages that come before the installed ones.
     """
 
     jobs: int = 1
     limit: float = TIME_LIMIT
+    first_on_path: Path | None = None
     _idle: queue.SimpleQueue[_Worker] = field(default_factory=queue.SimpleQueue)
     _all: list[_Worker] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -152,9 +161,28 @@ class Pool:
 
         ``tasks`` is consumed a few ahead of the workers, so that an endless iterator is fine.
         """
-        waiting: list[Future[CaseResult]] = []
+        return self._in_order(self.run_one, tasks)
+
+    def compare(self, tasks: Iterable[CompareTask]) -> Iterator[Compared]:
+        """Make comparisons on all workers, in order; a worker's death is a problem of its case."""
+        return self._in_order(self._compare_one, tasks)
+
+    def _compare_one(self, task: CompareTask) -> Compared:
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            return Compared(
+                case=task.case,
+                target=task.target or read_case(Path(task.case)).target,
+                problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}: "
+                f"{telling_line(answer.log)}",
+            )
+        assert isinstance(answer, Compared)
+        return answer
+
+    def _in_order(self, ask: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
+        waiting: list[Future[_Result]] = []
         for task in tasks:
-            waiting.append(self._executor.submit(self.run_one, task))
+            waiting.append(self._executor.submit(ask, task))
             while len(waiting) > 2 * self.jobs or (waiting and waiting[0].done()):
                 yield waiting.pop(0).result()
         for future in waiting:
@@ -209,7 +237,18 @@ class Pool:
 
     def _start(self) -> _Worker:
         handle, name = tempfile.mkstemp(prefix="armdiff-worker-", suffix=".log")
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
+        # executorch runs the flatc that lies beside the interpreter; the environment need not be activated
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+        environment = {
+            **os.environ,
+            "PATH": path,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONHASHSEED": "0",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        if self.first_on_path is not None:
+            words = (str(self.first_on_path.resolve()), os.environ.get("PYTHONPATH", ""))
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, words))
         process = subprocess.Popen(
             [sys.executable, "-m", "harness.worker"],
             stdin=subprocess.PIPE,

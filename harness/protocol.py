@@ -28,6 +28,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param plant: also measure whether two planted steps would be caught.
     :param probes: which probes run (``harness.probes``).
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
+    :param corrections: names or files of the corrections that apply (``harness.corrections``).
     """
 
     case: str
@@ -38,6 +39,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     plant: bool = False
     probes: ProbeMode = "default"
     ethos_u_engine: EngineChoice = "default"
+    corrections: tuple[str, ...] = ()
 
 
 class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
@@ -54,9 +56,24 @@ class EmitTask(msgspec.Struct, frozen=True, kw_only=True, tag="emit"):
 
     :param case: path of the case file; its tensors lie beside it.
     :param target: compile for this target instead of the case's own.
+    :param corrections: names or files of the corrections that apply (``harness.corrections``).
     """
 
     case: str
+    target: str | None = None
+    corrections: tuple[str, ...] = ()
+
+
+class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
+    """Compile a case stock and with each of several variants (``harness.certify``).
+
+    :param case: path of the case file; its tensors lie beside it.
+    :param target: compile for this target instead of the case's own.
+    :param variants: sets of names or files of corrections that apply together.
+    """
+
+    case: str
+    variants: tuple[tuple[str, ...], ...]
     target: str | None = None
 
 
@@ -118,8 +135,41 @@ class Emitted(msgspec.Struct, frozen=True, kw_only=True, tag="emitted"):
     problem: str | None = None
 
 
-Question = Task | CaptureTask | EmitTask
-Answer = CaseResult | Captured | Emitted
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A case stock and with one variant of corrections.
+
+    :param same: the artifacts are the same, and nothing was executed.
+    :param what: the first difference between the artifacts.
+    :param stock: what the oracles say of the stock run, without mere information.
+    :param corrected: likewise with the corrections.
+    :param apart: where a leg returns other values; empty if all return the same bits.
+    """
+
+    variant: tuple[str, ...]
+    same: bool = False
+    what: str = ""
+    stock: tuple[Finding, ...] = ()
+    corrected: tuple[Finding, ...] = ()
+    apart: str = ""
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
+    """The comparisons of one case, in the order of the variants, or why there are none.
+
+    :param invalid: why the module is no test (it fails in plain eager), or None.
+    :param problem: bad input or environment, or a death of the worker, one line, or None.
+    """
+
+    case: str
+    target: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    invalid: str | None = None
+    problem: str | None = None
+    seconds: dict[str, float] = {}
+
+
+Question = Task | CaptureTask | EmitTask | CompareTask
+Answer = CaseResult | Captured | Emitted | Compared
 Message = Question | Stage | Answer
 
 _encoder = msgspec.msgpack.Encoder()

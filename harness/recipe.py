@@ -16,10 +16,12 @@ io=fixed         inputs and outputs use the fixed qparams                  not a
 io=uint8         inputs and outputs are uint8                              not annotated
 observer=minmax  a min-max observer instead of the stock histogram         histogram
 float=a|b        these nodes (submodules) are left unquantized             none
+edited=cat       by hand: results of this operator change their domain     nothing
 ===============  ========================================================  ===============
 
 ``observer=minmax`` and ``act=fixed`` are configurations that a user builds by hand; everything
-else is what the stock ``get_symmetric_*`` functions return.
+else is what the stock ``get_symmetric_*`` functions return. ``edited`` alters the quantized graph
+itself (``harness.editing``): no quantizer makes such a graph, and a finding says so by its recipe.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     io: str | None = None
     min_max_observer: bool = False
     float_nodes: tuple[str, ...] = ()
+    edited: str = ""
 
     @property
     def activation_bits(self) -> int:
@@ -64,6 +67,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
             words.append("observer=minmax")
         if self.float_nodes:
             words.append("float=" + "|".join(self.float_nodes))
+        if self.edited:
+            words.append(f"edited={self.edited}")
         return ",".join(words)
 
 
@@ -108,6 +113,8 @@ def _field_of(word: str, text: str, where: str) -> dict[str, object]:
             return {"min_max_observer": True}
         case "float", _ if value:
             return {"float_nodes": tuple(value.split("|"))}
+        case "edited", _ if value:
+            return {"edited": value}
     raise BadInput(
         where,
         f"word {word!r} of recipe {text!r} is not understood",

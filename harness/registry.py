@@ -1,10 +1,10 @@
-"""Where the engine finds generators' operators and distributions, oracles, legs and probes.
+"""Where the engine finds generators' operators and distributions, oracles, legs, probes and corrections.
 
 Each kind lives in a package of its own, and a module of that package adds entries through one
 module-level tuple: ``OPERATORS`` in ``generators.ops.*``, ``DISTRIBUTIONS`` in
 ``generators.calibration``, ``ORACLE`` in ``oracles.*``, ``LEG`` in ``harness.legs.*``, ``PROBE`` in
-``harness.probes.*``. Adding a file is enough; nothing else names it. Two entries of one name are an
-error at start-up.
+``harness.probes.*``, ``CORRECTION`` in ``harness.corrections.*``. Adding a file is enough; nothing
+else names it. Two entries of one name are an error at start-up.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from harness.operators import Operator
 
 if TYPE_CHECKING:
+    from harness.corrections import Correction
     from harness.distributions import CalibrationKind
     from harness.legs import Leg
     from harness.observation import Oracle
@@ -70,3 +71,9 @@ def legs() -> Mapping[str, Leg]:
 def probes() -> Mapping[str, Probe]:
     """Every probe of ``harness.probes``, by name."""
     return _by_name("probe", _entries("harness.probes", "PROBE"))
+
+
+@cache
+def corrections() -> Mapping[str, Correction]:
+    """Every correction of ``harness.corrections``, by name."""
+    return _by_name("correction", _entries("harness.corrections", "CORRECTION"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -25,11 +25,21 @@ from harness.case import Case
 from harness.compat.support import rejection_reasons
 from harness.distributions import Array
 from harness.engines import EngineChoice, left_out
+from harness.errors import BadInput
 from harness.judging import EAGER, MODEL, QUANTIZED
 from harness.legs import Leg, NotRunnable, Outputs, arrays_of
-from harness.lowering import Configure, Lowered, LoweringFailed, StageClock, compile_program, quantize, tensors_of
-from harness.observation import Domain, Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
-from harness.probes import ProbeMode, Scene, run_probes, scheduled
+from harness.lowering import (
+    Configure,
+    Lowered,
+    LoweringFailed,
+    Quantized,
+    StageClock,
+    compile_program,
+    quantize,
+    tensors_of,
+)
+from harness.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
+from harness.probes import Probe, ProbeMode, Scene, run_probes, scheduled
 from harness.probes import delegation as fallback
 from harness.probes import streams as compared
 from harness.recipe import parse_recipe
@@ -45,6 +55,70 @@ _PASSES = "executorch.backends.arm._passes"
 
 class InvalidCase(Exception):
     """The module itself fails in float eager, or returns no finite numbers' worth of a claim."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A case compiled for its target, not yet executed.
+
+    :param fresh: a copy of the module from before the compile, for probes (the module itself if there are none).
+    :param eager: float eager's outputs, from before the compile: lowering may change the module.
+    :param record: what the lowering left, or what a failed one had by then.
+    :param reasons: why the partitioner refused nodes, by name.
+    """
+
+    case: Case
+    model: torch.nn.Module
+    fresh: torch.nn.Module
+    inputs: tuple[EvaluationInput, ...]
+    eager: Outputs
+    record: LoweringRecord
+    quantized: Quantized | None = None
+    lowered: Lowered | None = None
+    failure: Failure | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+def compile_case(
+    case: Case,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    *,
+    configure: Configure | None = None,
+    model: torch.nn.Module | None = None,
+    quantized: Quantized | None = None,
+    copies: bool = False,
+    keep_graphs: bool = False,
+) -> Compiled:
+    """Run a case's module in eager, quantize and lower it. What upstream raises is data.
+
+    :param quantized: use this instead of quantizing anew (``model`` is the module that it was made from).
+    :param copies: keep an untouched copy of the module.
+    :param keep_graphs: keep a copy of each graph after every pass.
+    :raises InvalidCase: the module fails in plain eager.
+    """
+    model = _built(case, tensors, model)
+    inputs = tuple(evaluation_inputs(case, tensors))
+    eager = _eager(model, inputs, clock)
+    fresh = copy.deepcopy(model) if copies else model
+    before = _state_of(model)
+    try:
+        quantized = quantized or quantize(case, clock, tensors, configure, model)
+        with rejection_reasons() as reasons:
+            lowered = compile_program(quantized, clock, keep_graphs=keep_graphs)
+    except BadInput:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
+        record = LoweringRecord(
+            domains=quantized.domains if quantized else {},
+            mutated=_changed(model, before),
+            unfinished=error.unfinished if isinstance(error, LoweringFailed) else None,
+            seconds=dict(clock.seconds),
+        )
+        failure = failure_of(error, clock.current)
+        return Compiled(case, model, fresh, inputs, eager, record, quantized, failure=failure)
+    record = replace(lowered.record, mutated=_changed(model, before))
+    return Compiled(case, model, fresh, inputs, eager, record, quantized, lowered, reasons=reasons)
 
 
 def observe(
@@ -67,41 +141,52 @@ def observe(
     :param probes: which probes run: those whose turn it is, all, or none.
     :raises InvalidCase: the module fails in plain eager.
     """
-    model = _built(case, tensors, model)
-    inputs = tuple(evaluation_inputs(case, tensors))
-    results = {EAGER: LegResult(outputs=_eager(model, inputs, clock))}  # first: lowering may change the module
     chosen = scheduled(case, probes)
-    fresh = copy.deepcopy(model) if chosen else model
-    before = _state_of(model)
-    domains: Mapping[str, Domain] = {}
-    try:
-        quantized = quantize(case, clock, tensors, configure, model)
-        domains = quantized.domains
-        with rejection_reasons() as reasons:
-            lowered = compile_program(quantized, clock, keep_graphs=keep is not None)
-        if keep is not None:
-            keep.append(lowered)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
-        results |= {name: LegResult(skipped=f"{clock.current} failed") for name in legs() if name not in results}
-        record = LoweringRecord(
-            domains=domains,
-            mutated=_changed(model, before),
-            unfinished=error.unfinished if isinstance(error, LoweringFailed) else None,
-            seconds=dict(clock.seconds),
-        )
-        return Observation(case, inputs, record, results, failure=failure_of(error, clock.current))
-    record = replace(lowered.record, mutated=_changed(model, before))
+    compiled = compile_case(
+        case,
+        clock,
+        tensors,
+        configure=configure,
+        model=model,
+        copies=bool(chosen),
+        keep_graphs=keep is not None,
+    )
+    if keep is not None and compiled.lowered is not None:
+        keep.append(compiled.lowered)
+    return execute(compiled, clock, tensors, only_legs=only_legs, engine=engine, configure=configure, chosen=chosen)
+
+
+def execute(
+    compiled: Compiled,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    *,
+    only_legs: Sequence[str] | None = None,
+    engine: EngineChoice = "default",
+    configure: Configure | None = None,
+    chosen: Sequence[Probe] = (),
+) -> Observation:
+    """Run a compiled case's legs and probes.
+
+    :param chosen: the probes that run.
+    """
+    case, inputs, lowered, quantized = compiled.case, compiled.inputs, compiled.lowered, compiled.quantized
+    results = {EAGER: LegResult(outputs=compiled.eager)}
+    if lowered is None or quantized is None:
+        stage = compiled.failure.stage if compiled.failure else clock.current
+        results |= {name: LegResult(skipped=f"{stage} failed") for name in legs() if name not in results}
+        return Observation(case, inputs, compiled.record, results, failure=compiled.failure)
     absent = {name: _not_run(name, case, only_legs, engine) for name in legs() if name not in results}
     for name, reason in absent.items():
         results[name] = LegResult(skipped=reason) if reason else _run_leg(legs()[name], lowered, inputs, clock)
     with clock.stage("probe"):
-        observation = replace(_allowances(case, lowered, inputs), lowering=record, legs=results)
+        observation = replace(_allowances(case, lowered, inputs), lowering=compiled.record, legs=results)
         streams = {}
         if absent.get(MODEL, "") is None:
             streams = {compared.NAME: compared.compared_delegates(case, lowered, inputs)}
-    scene = Scene(case, tensors, configure, fresh, model, inputs, quantized, lowered, results)
+    scene = Scene(case, tensors, configure, compiled.fresh, compiled.model, inputs, quantized, lowered, results)
     measured = {
-        fallback.NAME: fallback.fallen_back(case.recipe, lowered, quantized.partitioner, reasons),
+        fallback.NAME: fallback.fallen_back(case.recipe, lowered, quantized.partitioner, compiled.reasons),
         **streams,
         **run_probes(chosen, scene, clock),
     }

@@ -24,6 +24,8 @@ from harness.protocol import (
     Captured,
     CaptureTask,
     CaseResult,
+    Compared,
+    CompareTask,
     EmitTask,
     Emitted,
     Stage,
@@ -44,9 +46,11 @@ def main() -> None:
 
     torch.set_num_threads(1)
     from harness import running
+    from harness.compat.sharing import warm
 
     logging.disable(logging.WARNING)
     assert running
+    warm()
     # The imports leave some two million objects that never die: freezing them makes a collection
     # cheap, and none runs inside a lowering, which makes so much garbage that it would run often.
     gc.collect()
@@ -59,11 +63,15 @@ def main() -> None:
 
 
 def _serve(task: object, announce: Callable[[str], None]) -> Answer:
+    from harness.corrections import chosen
+    from harness.corrections.applying import applied
+
     if isinstance(task, EmitTask):
         from harness.emission import emit_program
 
         try:
-            return emit_program(task, announce)
+            with applied(chosen(task.corrections)):
+                return emit_program(task, announce)
         except ArmdiffError as error:
             return Emitted(problem=str(error))
     if isinstance(task, CaptureTask):
@@ -73,9 +81,17 @@ def _serve(task: object, announce: Callable[[str], None]) -> Answer:
             return capture_file(task)
         except ArmdiffError as error:
             return Captured(problem=str(error))
+    if isinstance(task, CompareTask):
+        from harness.certify.comparing import compare
+
+        try:
+            return compare(task, announce)
+        except ArmdiffError as error:
+            return Compared(case=task.case, problem=str(error))
     assert isinstance(task, Task)
     try:
-        return run_task(task, announce)
+        with applied(chosen(task.corrections)):
+            return run_task(task, announce)
     except ArmdiffError as error:
         return CaseResult(case=task.case, problem=str(error))
 

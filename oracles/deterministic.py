@@ -16,11 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.errors import BadInput
-from harness.ethosu.commands import driver_actions
-from harness.ethosu.records import StreamError
-from harness.ethosu.sameness import program_difference
+from harness.ethosu.sameness import payload_difference
 from harness.observation import DelegateRecord, Mismatch, Observation, Oracle, headline
 from harness.probes.graphs import differences
 from harness.probes.results import Repeated
@@ -101,34 +98,6 @@ def _block_differences(one: TosaBlock, other: TosaBlock) -> Iterator[str]:
             yield f"tensor {name} is {tensor.dtype} {list(tensor.shape)} and then {twin.dtype} {list(twin.shape)}"
         elif tensor.data != twin.data:
             yield f"constant {name} ({tensor.dtype} {list(tensor.shape)}) has other values"
-
-
-def payload_difference(one: bytes, other: bytes) -> str:
-    """What makes two payloads of one TOSA graph different programs; empty if nothing does."""
-    if one == other:
-        return ""
-    try:
-        first, second = decode_vela(one), decode_vela(other)
-        return next(_field_differences(first, second), "") or _decoded_difference(first, second)
-    except BadInput as error:
-        return f"{len(one)} and then {len(other)} bytes; {error}"
-
-
-def _field_differences(one: VelaPayload, other: VelaPayload) -> Iterator[str]:
-    for name in ("inputs", "outputs", "scratch_size", "fast_scratch_size"):
-        before, after = getattr(one, name), getattr(other, name)
-        if before != after:
-            yield f"{name} {before} and then {after}"
-
-
-def _decoded_difference(one: VelaPayload, other: VelaPayload) -> str:
-    try:
-        accelerators = [driver_actions(payload.commands).accelerator for payload in (one, other)]
-        if accelerators[0] != accelerators[1]:
-            return f"a stream for {accelerators[0].name} and then one for {accelerators[1].name}"
-        return program_difference(one, other, accelerators[0])
-    except StreamError as error:
-        return f"{error}, and the bytes are not the same"
 
 
 ORACLE = Oracle("deterministic", judge)

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import census, check, disasm, doctor, fuzz, replay
+from harness.cli import bisect, census, certify, check, disasm, doctor, fuzz, replay, table
 from harness.errors import ArmdiffError
 
 
@@ -45,5 +45,15 @@ def main() -> None:
     """
 
 
-for _verb in (fuzz.fuzz, check.check, replay.replay, census.census, disasm.disasm, doctor.doctor):
+for _verb in (
+    fuzz.fuzz,
+    check.check,
+    replay.replay,
+    certify.certify,
+    table.table,
+    bisect.bisect,
+    census.census,
+    disasm.disasm,
+    doctor.doctor,
+):
     main.add_command(_verb)

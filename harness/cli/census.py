@@ -11,10 +11,11 @@ import click
 
 from harness.campaign import Options, Progress, run_campaign
 from harness.cli.environment import corpus_folders, need_environment
-from harness.cli.options import jobs_option, json_option, out_option, probes_option, seed_option
+from harness.cli.options import correction_option, jobs_option, json_option, out_option, probes_option, seed_option
 from harness.cli.results import finish
 from harness.console import Reporter
-from harness.corpus import entries
+from harness.corpus import entries, with_corrections
+from harness.corrections import chosen
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult
 from harness.target import parse_target
@@ -27,9 +28,17 @@ from harness.target import parse_target
 @jobs_option
 @probes_option("default")
 @out_option
+@correction_option
 @json_option
 def census(
-    max_examples: int, seed: int, target: str, jobs: int, probes: ProbeMode, out: Path, json_file: str | None
+    max_examples: int,
+    seed: int,
+    target: str,
+    jobs: int,
+    probes: ProbeMode,
+    out: Path,
+    corrections: tuple[str, ...],
+    json_file: str | None,
 ) -> None:
     """Draw and run graphs, and print what was drawn, lowered and judged, and how sharply.
 
@@ -39,7 +48,9 @@ def census(
 
     parse_target(target, "--target")
     need_environment()
-    options = Options((target,), max_examples, None, seed, jobs, (1, 1), out, plant=True, probes=probes)
+    options = Options(
+        (target,), max_examples, None, seed, jobs, (1, 1), out, plant=True, probes=probes, corrections=corrections
+    )
     drawn, reporter = Census(), Reporter(max_examples)
 
     def both(progress: Progress, result: CaseResult) -> None:
@@ -47,7 +58,7 @@ def census(
         reporter.case(progress, result)
 
     with reporter:
-        tally = run_campaign(options, entries(corpus_folders()), both)
+        tally = run_campaign(options, with_corrections(entries(corpus_folders()), chosen(corrections)), both)
     if json_file != "-":
         for line in drawn.lines():
             click.echo(line)

@@ -13,6 +13,7 @@ import click
 from harness.campaign import Progress
 from harness.cli.environment import corpus_folders, need_engine, need_environment
 from harness.cli.options import (
+    correction_option,
     engine_option,
     jobs_option,
     json_option,
@@ -23,7 +24,8 @@ from harness.cli.options import (
 )
 from harness.cli.results import finish
 from harness.console import Reporter
-from harness.corpus import entries
+from harness.corpus import entries, with_corrections
+from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import ArmdiffError, BadInput
 from harness.pool import Pool
@@ -44,6 +46,7 @@ from harness.target import parse_target
 @engine_option
 @jobs_option
 @probes_option("all")
+@correction_option
 @strict_option
 @out_option
 @json_option
@@ -55,6 +58,7 @@ def check(
     engine: EngineChoice,
     jobs: int,
     probes: ProbeMode,
+    corrections: tuple[str, ...],
     strict: bool,
     out: Path,
     json_file: str | None,
@@ -76,7 +80,8 @@ def check(
     parse_recipe(recipe, "--recipe")
     need_environment()
     need_engine(engine, targets)
-    tally, reporter = Tally(entries(corpus_folders()), strict=strict), Reporter(None)
+    corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
+    tally, reporter = Tally(corpus, strict=strict), Reporter(None)
     with Pool(min(jobs, len(targets))) as pool, reporter:
         tasks = []
         for name in targets:
@@ -85,7 +90,16 @@ def check(
             captured = pool.capture(CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled))
             if captured.problem is not None:
                 raise ArmdiffError(captured.problem)
-            tasks.append(Task(case=captured.case, legs=legs, user_file=str(file), probes=probes, ethos_u_engine=engine))
+            tasks.append(
+                Task(
+                    case=captured.case,
+                    legs=legs,
+                    user_file=str(file),
+                    probes=probes,
+                    ethos_u_engine=engine,
+                    corrections=corrections,
+                )
+            )
         progress = Progress(tally)
         tally.graphs = 1
         for result in pool.run(tasks):
@@ -95,4 +109,10 @@ def check(
         tally.problems.append(f"{file}: the model {result.invalid}; make it run in eager first")
     if tally.problems:
         raise ArmdiffError(tally.problems[0])
-    finish(tally, json_file, f"{file}: {tally.cases} cases on {', '.join(targets)}", targets=list(targets))
+    finish(
+        tally,
+        json_file,
+        f"{file}: {tally.cases} cases on {', '.join(targets)}",
+        targets=list(targets),
+        corrections=list(corrections),
+    )

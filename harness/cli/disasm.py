@@ -18,7 +18,7 @@ from harness import __version__
 from harness.artifacts import npz, program, vela
 from harness.case import read_case
 from harness.cli.environment import need_environment
-from harness.cli.options import json_option
+from harness.cli.options import correction_option, json_option
 from harness.cli.results import write_json
 from harness.errors import ArmdiffError, BadInput
 from harness.pool import Pool
@@ -71,8 +71,16 @@ def read_offset(_: click.Context, __: click.Parameter, value: str | None) -> int
     "--delegate", type=click.IntRange(0), metavar="N", help="Only the Ethos-U delegate with this number, from 0."
 )
 @click.option("--around", callback=read_offset, metavar="OFFSET", help="Only the commands near this byte offset.")
+@correction_option
 @json_option
-def disasm(file: Path, target: str | None, delegate: int | None, around: int | None, json_file: str | None) -> None:
+def disasm(
+    file: Path,
+    target: str | None,
+    delegate: int | None,
+    around: int | None,
+    corrections: tuple[str, ...],
+    json_file: str | None,
+) -> None:
     """List the Ethos-U commands of a program, and what each operation does.
 
     FILE is a .pte, the .npz that vela --output-format raw writes, or a case (case.json or its folder), which is
@@ -83,7 +91,7 @@ def disasm(file: Path, target: str | None, delegate: int | None, around: int | N
     from harness.ethosu.disassembly import as_data, listing
     from harness.ethosu.records import StreamError
 
-    streams = _streams(file, target)
+    streams = _streams(file, target, corrections)
     chosen = streams if delegate is None else [item for item in streams if item.number == delegate]
     if not chosen:
         raise BadInput("--delegate", f"{delegate} is not in {file}", f"use 0 to {len(streams) - 1}")
@@ -109,13 +117,13 @@ def disasm(file: Path, target: str | None, delegate: int | None, around: int | N
     write_json(json_file, {"armdiff": __version__, "file": str(file), "delegates": data})
 
 
-def _streams(file: Path, target: str | None) -> list[_Stream]:
+def _streams(file: Path, target: str | None, corrections: tuple[str, ...]) -> list[_Stream]:
     """Every command stream of a file or case.
 
     :raises BadInput: the file cannot be read, is none of the known kinds, or has no Ethos-U delegate.
     """
     if file.is_dir():
-        return _of_program(_lowered(file, target), file)
+        return _of_program(_lowered(file, target, corrections), file)
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -130,7 +138,7 @@ def _streams(file: Path, target: str | None) -> list[_Stream]:
     if data[4:8] == program.IDENTIFIER:
         return _of_program(data, file)
     if data.lstrip()[:1] == b"{":
-        return _of_program(_lowered(file, target), file)
+        return _of_program(_lowered(file, target, corrections), file)
     raise BadInput(str(file), f"is no payload (it begins with {data[:8]!r})", _HOW)
 
 
@@ -147,7 +155,7 @@ def _of_program(data: bytes, file: Path) -> list[_Stream]:
     return [_Stream(number, payload) for number, payload in enumerate(found)]
 
 
-def _lowered(path: Path, target: str | None) -> bytes:
+def _lowered(path: Path, target: str | None, corrections: tuple[str, ...]) -> bytes:
     """The program of a case."""
     case = read_case(path)
     if target is None and not parse_target(case.target).ethos_u:
@@ -156,7 +164,7 @@ def _lowered(path: Path, target: str | None) -> bytes:
         )
     need_environment()
     with Pool(1) as pool:
-        emitted = pool.emit(EmitTask(case=str(path), target=target))
+        emitted = pool.emit(EmitTask(case=str(path), target=target, corrections=corrections))
     if emitted.problem is not None:
         raise ArmdiffError(emitted.problem)
     return emitted.program

@@ -14,6 +14,7 @@ import click
 from harness.campaign import Options, run_campaign
 from harness.cli.environment import corpus_folders, need_engine, need_environment
 from harness.cli.options import (
+    correction_option,
     engine_option,
     jobs_option,
     json_option,
@@ -28,7 +29,8 @@ from harness.cli.options import (
 )
 from harness.cli.results import finish
 from harness.console import Reporter
-from harness.corpus import entries
+from harness.corpus import entries, with_corrections
+from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.probes import ProbeMode
 
@@ -45,6 +47,7 @@ from harness.probes import ProbeMode
 @known_option
 @engine_option
 @probes_option("default")
+@correction_option
 @strict_option
 @out_option
 @json_option
@@ -58,6 +61,7 @@ def fuzz(
     known: tuple[Path, ...],
     engine: EngineChoice,
     probes: ProbeMode,
+    corrections: tuple[str, ...],
     strict: bool,
     out: Path,
     json_file: str | None,
@@ -81,11 +85,13 @@ def fuzz(
         probes=probes,
         strict=strict,
         ethos_u_engine=engine,
+        corrections=corrections,
     )
     reporter = Reporter(max_examples)
     started = time.monotonic()
     with reporter:
-        tally = run_campaign(options, entries([*corpus_folders(), *known]), reporter.case)
+        corpus = with_corrections(entries([*corpus_folders(), *known]), chosen(corrections))
+        tally = run_campaign(options, corpus, reporter.case)
     finish(
         tally,
         json_file,
@@ -93,4 +99,5 @@ def fuzz(
         f"on {', '.join(targets)} (seed {seed})",
         seed=seed,
         targets=list(targets),
+        corrections=list(corrections),
     )

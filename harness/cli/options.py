@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.corrections import chosen
+from harness.corrections.source import edited_modules
 from harness.errors import BadInput
 from harness.pool import default_jobs
 from harness.target import DEFAULT_TARGETS, parse_target
@@ -101,6 +103,23 @@ engine_option = click.option(
     callback=read_engine,
     help="What executes an Ethos-U command stream: armdiff's functional model, Arm's FVP (which must be installed), "
     "or both, compared bit for bit. Default: the model, and the FVP where it is installed.",
+)
+
+
+def read_corrections(_: click.Context, __: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
+    """The words for the workers: names (``all`` replaced by what it stands for) and files."""
+    found = chosen(value)
+    edited_modules(found)  # refuses what was not written for the installed code, before anything starts
+    return tuple(item.origin or item.name for item in found)
+
+
+correction_option = click.option(
+    "--correction",
+    "corrections",
+    multiple=True,
+    callback=read_corrections,
+    metavar="NAME",
+    help="Lower with a corrected upstream pass, repeatable: a name, 'all', or a .py file that defines CORRECTION.",
 )
 strict_option = click.option(
     "--strict", is_flag=True, help="Count information (operators left on the CPU) as findings."

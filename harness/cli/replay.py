@@ -15,9 +15,10 @@ import msgspec
 
 from harness.case import read_case
 from harness.cli.environment import corpus_folders, installed_line, need_engine, need_environment
-from harness.cli.options import engine_option, jobs_option, json_option, probes_option, strict_option
+from harness.cli.options import correction_option, engine_option, jobs_option, json_option, probes_option, strict_option
 from harness.cli.results import write_json
-from harness.corpus import entries, judged
+from harness.corpus import entries, judged, with_corrections
+from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.pool import Pool
 from harness.probes import ProbeMode
@@ -31,25 +32,37 @@ from harness.triage import DOMAINS
 @engine_option
 @jobs_option
 @probes_option("default")
+@correction_option
 @strict_option
 @json_option
 def replay(
-    paths: tuple[Path, ...], engine: EngineChoice, jobs: int, probes: ProbeMode, strict: bool, json_file: str | None
+    paths: tuple[Path, ...],
+    engine: EngineChoice,
+    jobs: int,
+    probes: ProbeMode,
+    corrections: tuple[str, ...],
+    strict: bool,
+    json_file: str | None,
 ) -> None:
     """Run corpus entries against their recorded status for the installed releases.
 
-    PATHS default to the checkout's corpus. Unexpected passes and unexpected failures both count.
+    PATHS default to the checkout's corpus. Unexpected passes and unexpected failures both count. With --correction
+    the bugs that it removes must be gone.
 
     Example: armdiff replay corpus/seeds
     """
-    chosen = entries(paths or corpus_folders(required=True))
+    selected = entries(paths or corpus_folders(required=True))
     need_environment()
     if engine != "default":
-        need_engine(engine, (read_case(entry.folder).target for entry in chosen))
-    tally, rows = Tally(chosen, strict=strict), []
-    with Pool(min(jobs, len(chosen))) as pool:
-        tasks = [Task(case=str(entry.folder / "case.json"), probes=probes, ethos_u_engine=engine) for entry in chosen]
-        for entry, result in zip(chosen, pool.run(tasks), strict=True):
+        need_engine(engine, (read_case(entry.folder).target for entry in selected))
+    selected = with_corrections(selected, chosen(corrections))
+    tally, rows = Tally(selected, strict=strict), []
+    with Pool(min(jobs, len(selected))) as pool:
+        tasks = [
+            Task(case=str(entry.folder / "case.json"), probes=probes, ethos_u_engine=engine, corrections=corrections)
+            for entry in selected
+        ]
+        for entry, result in zip(selected, pool.run(tasks), strict=True):
             tally.add(result)
             told = msgspec.structs.replace(result, findings=tuple(counted(result.findings, strict)))
             row = judged(entry, told, datetime.date.today())
@@ -60,7 +73,7 @@ def replay(
                 for line in {item.detail.split("\n", 1)[0] for item in row.findings if item.detail.startswith(DOMAINS)}:
                     click.echo(f"    {line}")
     against = [row for row in rows if row.counts]
-    tally.graphs = len(chosen)
+    tally.graphs = len(selected)
     write_json(json_file, as_json(tally, entries=[msgspec.to_builtins(row) for row in rows]))
     if json_file != "-":
         click.echo(f"{len(rows)} entries on {installed_line()}: {len(against)} against expectation")

@@ -228,7 +228,8 @@ class _Recorder:
         """
         assert self._start is not None
         start = self._start.nodes.get(state.origin or "")
-        if start is None or state.op == "placeholder" or state.target == start.target or not state.refs:
+        same = start is not None and base(start).removesuffix("_with_indices") == base(state)  # RemoveGetItemPass
+        if start is None or state.op == "placeholder" or same or not state.refs:
             return state.origin
         before = self._nodes.get(state.refs[0])
         return self._value_origin(before) if base(state) in MOVERS and before is not None else None

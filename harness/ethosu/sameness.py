@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifacts.vela import VelaPayload
+from harness.artifacts.vela import VelaPayload, decode_vela
+from harness.errors import BadInput
 from harness.ethosu.accelerator import Accelerator
-from harness.ethosu.commands import decode_commands
+from harness.ethosu.commands import decode_commands, driver_actions
 from harness.ethosu.disassembly import subjects
 from harness.ethosu.operation_text import Subject
 from harness.ethosu.output import GLOBAL
-from harness.ethosu.records import Command
+from harness.ethosu.records import Command, StreamError
 from harness.ethosu.state import kernel_of
 from harness.ethosu.weight_registers import (
     Range,
@@ -32,6 +33,34 @@ from harness.ethosu.weight_registers import (
 from harness.ethosu.weights import decode_scales, decode_weights
 
 Decode = Callable[[Subject, tuple[bytes, ...]], Mapping[str, NDArray[Any]]]
+
+
+def payload_difference(one: bytes, other: bytes) -> str:
+    """What makes two payloads of one TOSA graph different programs; empty if nothing does."""
+    if one == other:
+        return ""
+    try:
+        first, second = decode_vela(one), decode_vela(other)
+        return next(_field_differences(first, second), "") or _decoded_difference(first, second)
+    except BadInput as error:
+        return f"{len(one)} and then {len(other)} bytes; {error}"
+
+
+def _field_differences(one: VelaPayload, other: VelaPayload) -> Iterator[str]:
+    for name in ("inputs", "outputs", "scratch_size", "fast_scratch_size"):
+        before, after = getattr(one, name), getattr(other, name)
+        if before != after:
+            yield f"{name} {before} and then {after}"
+
+
+def _decoded_difference(one: VelaPayload, other: VelaPayload) -> str:
+    try:
+        accelerators = [driver_actions(payload.commands).accelerator for payload in (one, other)]
+        if accelerators[0] != accelerators[1]:
+            return f"a stream for {accelerators[0].name} and then one for {accelerators[1].name}"
+        return program_difference(one, other, accelerators[0])
+    except StreamError as error:
+        return f"{error}, and the bytes are not the same"
 
 
 def program_difference(one: VelaPayload, other: VelaPayload, accelerator: Accelerator) -> str:

@@ -84,7 +84,7 @@ def _value(node: NodeState, graph: Snapshot, found: Mapping[str, Folded]) -> Fol
         return None
     if any(not np.array_equal(found[ref].low, found[ref].high) for ref in node.refs):
         return None  # a code near a tie upstream of it: nothing exact to say
-    if name in _COPIES:
+    if name in _COPIES or (node.target == "getitem" and node.args[1] == 0):
         return found[node.refs[0]]
     return _evaluated(node, found)
 
@@ -137,7 +137,8 @@ def _evaluated(node: NodeState, found: Mapping[str, Folded]) -> Folded | None:
 
     try:
         result = overload(node)(*map(live, node.args), **{key: live(item) for key, item in kwargs.items()})
-        array = result.detach().contiguous().numpy()
+        first = result[0] if isinstance(result, tuple) else result  # max_pool2d_with_indices: values, then indices
+        array = first.detach().contiguous().numpy()
     except (RuntimeError, TypeError, AttributeError, NotImplementedError, IndexError):
         return None
     return Folded(array, array)

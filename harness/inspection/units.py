@@ -266,7 +266,7 @@ def _rescaled_range(operand: Meaning, ratio: Array, zero_point: int, low: float,
     if operand.zero_point is None or not np.isfinite([operand.low, operand.high]).all():
         return low, high
     ends = np.outer([operand.low - operand.zero_point, operand.high - operand.zero_point], ratio) + zero_point
-    return max(low, float(np.floor(ends.min() - 0.5))), min(high, float(np.ceil(ends.max() + 0.5)))
+    return max(low, float(np.ceil(ends.min() - 0.5))), min(high, float(np.floor(ends.max() + 0.5)))
 
 
 def _convolution(walk: Walk, operator: TosaOperator) -> Meaning:

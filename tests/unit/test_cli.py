@@ -12,7 +12,9 @@ def run(*arguments):
     return CliRunner().invoke(main, [str(item) for item in arguments])
 
 
-@pytest.mark.parametrize("verb", ["fuzz", "check", "replay", "census", "disasm", "doctor"])
+@pytest.mark.parametrize(
+    "verb", ["fuzz", "check", "replay", "certify", "table", "bisect", "census", "disasm", "doctor"]
+)
 def test_every_verb_has_help_with_an_example_and_json(verb):
     result = run(verb, "--help")
     assert result.exit_code == 0
@@ -33,6 +35,12 @@ def test_every_verb_has_help_with_an_example_and_json(verb):
         (["disasm", "x", "--target", "ethos-u55-7"], "--target: unknown target 'ethos-u55-7'; use one of"),
         (["disasm", "x", "--around", "here"], "--around: 'here' is no offset; write for example 0x120"),
         (["replay", "no-such-folder"], "no-such-folder: does not exist; give corpus folders"),
+        (["fuzz", "--correction", "typo"], "correction: unknown name 'typo'; use all, a .py file or one of"),
+        (["check", "x.py", "--correction", "gone.py"], "gone.py: FileNotFoundError: "),
+        (["certify", "typo"], "correction: unknown name 'typo'; use all, a .py file or one of"),
+        (["bisect", "no-such-case.json"], "no-such-case.json: cannot be read"),
+        (["bisect", "x", "--env", "et999=python"], "--env: 'et999' is no release line; use one of"),
+        (["table", "results.json"], "results.json: its name is no release line's; name it"),
     ],
 )
 def test_bad_usage_is_one_line_and_status_2(arguments, part):
@@ -71,3 +79,16 @@ def test_json_into_a_folder_that_does_not_exist_is_one_line(tmp_path):
     result = run("doctor", "--json", tmp_path / "none" / "x.json")
     assert result.exit_code == 3
     assert "cannot be written" in result.output
+
+
+def test_a_correction_for_another_release_is_status_3(monkeypatch):
+    monkeypatch.setattr("harness.corrections.installed", lambda: {"executorch": "0.9"})
+    result = run("replay", "--correction", "neg-rescaled")
+    assert result.exit_code == 3
+    assert "correction neg-rescaled is for executorch" in result.output
+    assert "0.9 is installed; leave it out, or use 'all'" in result.output
+
+
+def test_every_verb_that_compiles_takes_corrections():
+    for verb in ("fuzz", "check", "replay", "census", "disasm"):
+        assert "--correction NAME" in run(verb, "--help").output

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from generators.cases import cases, draw_block, graph_digest
-from generators.graphs import MOST_NODES
+from generators.graphs import MOST_NODES, graphs
 from generators.motifs import MOTIFS, Motif
 from generators.pool import GraphPool
 from generators.recipes import recipes
@@ -326,7 +326,9 @@ def smallest(found: Callable[[Case], bool]) -> Case:
         phases=[Phase.generate, Phase.shrink],
     )
     shrunk = [
-        hypothesis.find(cases(TARGET), lambda drawn: found(drawn[0]), settings=quietly, random=Random(seed))[0]
+        hypothesis.find(cases(TARGET, graphs()), lambda drawn: found(drawn[0]), settings=quietly, random=Random(seed))[
+            0
+        ]
         for seed in (1, 2)
     ]
     return min(shrunk, key=lambda case: len(case.graph.nodes))

@@ -14,6 +14,7 @@ SPELLINGS = [
     "a8w8,per-tensor,qmin=-127,io=fixed",
     "a8w8,qmin=-127,wmin=-128,act=fixed,io=same,observer=minmax,float=n0|n2",
     "a8w8,io=uint8",
+    "a8w8,edited=cat",
 ]
 
 
@@ -36,6 +37,7 @@ def test_word_order_and_defaults_do_not_matter():
         ("a8w8,qmin=0", "'qmin=0'"),
         ("a8w8,io=int4", "'io=int4'"),
         ("a8w8,float=", "'float='"),
+        ("a8w8,edited=", "'edited='"),
         ("float,per-tensor", "just 'float'"),
         ("a16w8,qmin=-127", "int16 is symmetric"),
         ("", "width"),

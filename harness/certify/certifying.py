@@ -1,0 +1,322 @@
+"""Certify corrections, in four steps, each of which may refuse:
+
+(a) *stock*: the bug shows on its corpus cases; otherwise the correction is not needed here.
+(b) *corrected*: on the same cases every oracle passes and every leg agrees, but for other known bugs.
+(c) *nothing else moved*: drawn graphs with the operators that the correction touches, and the corpus.
+(d) *together*: (b) with all corrections at once, and drawn graphs with any of their operators.
+
+Corpus cases of (a) and (b) run as in any campaign, twice if something is found; the comparisons of
+(c) and (d) are ``harness.certify.comparing``'s, kept by ``harness.certify.store``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from harness.campaign import write_case
+from harness.case import Case, case_digest, read_case
+from harness.certify.deciding import by_bucket, outcome_of, refuses, remaining, tally, verdict_on
+from harness.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
+from harness.certify.smaller import smallest
+from harness.certify.store import Store
+from harness.checking import check_case
+from harness.compat.releases import installed, release_line
+from harness.corpus import Entry, with_corrections
+from harness.corrections import Correction, chosen
+from harness.corrections.source import digest_of, edited_modules, source_of
+from harness.errors import BadInput
+from harness.pool import Pool
+from harness.protocol import CaseResult, CompareTask, Comparison, Task
+from harness.target import DEFAULT_TARGETS, parse_target
+from harness.triage import Finding, operator_chain
+
+ETHOS_U_SHARE = 5
+"""Of five graphs on TOSA one is compared on each Ethos-U target, too."""
+
+Variant = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What certificates are made of.
+
+    :param graphs: drawn graphs a correction on ``TOSA-1.0+INT``; a fifth of them on each default Ethos-U target.
+    :param out: folder for cases, comparisons and certificates.
+    """
+
+    corrections: tuple[Correction, ...]
+    corpus: Sequence[Entry]
+    graphs: int
+    seed: int
+    out: Path
+
+    def word(self, correction: Correction) -> str:
+        return correction.origin or correction.name
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A case with one comparison of it."""
+
+    case: Case
+    path: str
+    comparison: Comparison
+
+
+@dataclass
+class Certifier:
+    """Runs a plan.
+
+    :param report: called with a line of progress.
+    """
+
+    plan: Plan
+    pool: Pool
+    report: Callable[[str], None]
+    _together: Variant = ()
+    _store: Store = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._store = Store(self.plan.out / f"comparisons-{release_line() or 'unknown'}.jsonl")
+        own = (item for item in self.plan.corrections if item.for_release(_executorch()))
+        self._together = tuple(dict.fromkeys((*_names(chosen(("all",))), *map(self.plan.word, own))))
+
+    def certificates(self) -> Iterator[Certificate]:
+        """A certificate for every correction of the plan, as soon as it is decided."""
+        needed = [item for item in self.plan.corrections if item.for_release(_executorch())]
+        if len(needed) > 1:
+            self._corpus_ahead(needed)
+        for correction in self.plan.corrections:
+            yield self._certificate(correction) if correction in needed else self._not_written_for(correction)
+
+    # ---- one certificate ------------------------------------------------------------------------------------------
+
+    def _certificate(self, correction: Correction) -> Certificate:
+        word, trouble = self.plan.word(correction), dict[str, str]()
+        shown, left = self._shown(correction, (word,), self._together)
+        counterexample = None
+        if left:
+            trouble["corrected"] = left[0].message
+        moved: list[Moved] = []
+        if any(row.bug for row in shown) and not trouble:
+            for rows, name in (
+                (self._graphs(correction), "graphs"),
+                (self._corpus((word,)), "corpus"),
+                (self._graphs(None), "together"),
+                (self._corpus(self._together), "corpus together"),
+            ):
+                one = correction if name in ("graphs", "corpus") else None
+                variant = chosen((word,) if one else self._together)
+                corpus = with_corrections(self.plan.corpus, variant)
+                found = [(item, outcome_of(item.comparison, corpus)) for item in rows]
+                for target in dict.fromkeys(item.case.target for item, _ in found):
+                    outcomes = tally(outcome for item, outcome in found if item.case.target == target)
+                    moved.append(Moved(cases=name, target=target, outcomes=outcomes))
+                bad = [item for item, outcome in found if refuses(outcome, one)]
+                if bad:
+                    counterexample = self._counterexample(bad, one, corpus)
+                    trouble["nothing else moved" if one else "all corrections together"] = counterexample.what
+                    break
+        verdict, why = verdict_on(any(row.bug for row in shown), trouble)
+        return self._filled(
+            correction, verdict=verdict, why=why, shown=shown, moved=moved, counterexample=counterexample
+        )
+
+    def _not_written_for(self, correction: Correction) -> Certificate:
+        """Stock alone, on a release that the correction has no form for."""
+        shown, _ = self._shown(correction, None, None)
+        if any(row.bug for row in shown):
+            why = f"stock shows the bug, and the correction has no form for executorch {_executorch()}"
+            return self._filled(correction, verdict="refused", why=why, shown=shown)
+        verdict, why = verdict_on(False, {})
+        return self._filled(correction, verdict=verdict, why=why, shown=shown)
+
+    def _filled(self, correction: Correction, **found: object) -> Certificate:
+        functions = []
+        if correction.for_release(_executorch()):
+            for module in edited_modules((correction,)):
+                for place in module.places:
+                    before, after = source_of(module.before, place), source_of(module.after, place)
+                    assert before is not None
+                    assert after is not None
+                    functions.append(
+                        Function(
+                            module=module.module, place=place, installed=digest_of(before), corrected=digest_of(after)
+                        )
+                    )
+        moved = found.get("moved") or ()
+        counts = {row.target: sum(row.outcomes.values()) for row in moved if row.cases == "graphs"}  # type: ignore[attr-defined]
+        return Certificate(
+            name=correction.name,
+            line=release_line() or "unknown",
+            releases=dict(installed()),
+            workaround=correction.workaround,
+            cause=correction.cause,
+            change=correction.change,
+            upstream=correction.upstream,
+            written_for=correction.releases,
+            digest=correction.digest(_executorch()),
+            functions=tuple(functions),
+            graphs=counts,
+            seed=self.plan.seed,
+            command=f"armdiff certify {self.plan.word(correction)} --graphs {self.plan.graphs} --seed {self.plan.seed}",
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()},  # type: ignore[arg-type]
+        )
+
+    # ---- (a) and (b): the corpus cases of the bug ----------------------------------------------------------------
+
+    def _shown(
+        self, correction: Correction, variant: Variant | None, together: Variant | None
+    ) -> tuple[list[Shown], list[Finding]]:
+        """Rows for the bug's corpus cases, and what is still wrong with the correction or with all of them."""
+        mine = [entry for entry in self.plan.corpus if entry.name in correction.entries]
+        cases = [(entry, case, path) for entry in mine for case, path in self._on_targets(entry)]
+        variants = [item for item in (variant, together) if item is not None]
+        tasks = [Task(case=path, corrections=words) for words in [(), *variants] for _, _, path in cases]
+        self.report(f"{correction.name}: {len(cases)} corpus cases, stock and corrected")
+        results = [*self.pool.run(tasks)]
+        rows, left = [], []
+        for place, (entry, case, _) in enumerate(cases):
+            stock, *after = results[place :: len(cases)]
+            bug = any(_is_the_bug(entry, item) for item in stock.findings)
+            columns = [by_bucket(item.findings) | _trouble(item) for item in after]
+            rows.append(
+                Shown(
+                    entry=entry.name,
+                    target=case.target,
+                    bug=bug,
+                    stock=by_bucket(stock.findings) | _trouble(stock),
+                    corrected=columns[0] if columns else {},
+                    together=columns[1] if len(columns) > 1 else {},
+                    legs=tuple(leg for leg, state in after[0].legs.items() if state == "ran") if after else (),
+                )
+            )
+            for words, result in zip(variants, after, strict=True):
+                corpus = with_corrections(self.plan.corpus, chosen(words))
+                [renewed] = [item for item in corpus if item.name == entry.name]
+                left += remaining(renewed, result.findings, corpus)
+        return rows, left
+
+    def _on_targets(self, entry: Entry) -> Iterator[tuple[Case, str]]:
+        """An entry's case on its own target, and on the default ones that its recipe fits."""
+        case = read_case(entry.folder)
+        families = {parse_target(case.target).family}
+        yield case, str(entry.folder / "case.json")
+        for target in DEFAULT_TARGETS if case.tensors is None else ():
+            if parse_target(target).family in families or not parse_target(case.target).quantized:
+                continue
+            other = msgspec.structs.replace(case, target=target)
+            try:
+                check_case(other)
+            except BadInput:
+                continue
+            yield other, str(write_case(other, self.plan.out / "cases"))
+
+    # ---- (c) and (d): what moved ----------------------------------------------------------------------------------
+
+    def _graphs(self, correction: Correction | None) -> list[_Compared]:
+        """Comparisons of drawn graphs, with one correction or (None) with all."""
+        from generators.cases import draw_with
+
+        words = (self.plan.word(correction),) if correction else self._together
+        patterns = [pattern for item in chosen(words) for pattern in item.patterns]
+        few = max(1, self.plan.graphs // ETHOS_U_SHARE)
+        drawn = draw_with(tuple(dict.fromkeys(patterns)), self.plan.seed, self.plan.graphs, DEFAULT_TARGETS)
+        tosa, *ethos_u = zip(*drawn, strict=True)
+        cases = [*tosa, *(case for column in ethos_u for case in column[:few])]
+        paths = [str(write_case(case, self.plan.out / "cases")) for case in cases]
+        name = correction.name if correction else "all together"
+        return self._compare([(case, path, words) for case, path in zip(cases, paths, strict=True)], name)
+
+    def _corpus(self, words: Variant) -> list[_Compared]:
+        cases = [(read_case(entry.folder), str(entry.folder / "case.json"), words) for entry in self.plan.corpus]
+        return self._compare(cases, "corpus")
+
+    def _corpus_ahead(self, needed: Sequence[Correction]) -> None:
+        """Compare the corpus with every variant that will be asked for, sharing each case's stock compile."""
+        variants = [*((self.plan.word(item),) for item in needed), self._together]
+        cases = [
+            (read_case(entry.folder), str(entry.folder / "case.json"), words)
+            for entry in self.plan.corpus
+            for words in variants
+        ]
+        self._compare(cases, "corpus")
+
+    def _compare(self, cases: Iterable[tuple[Case, str, Variant]], name: str) -> list[_Compared]:
+        """Comparisons of cases with variants, from the store or made now."""
+        wanted = [(case, path, words, case_digest(case)) for case, path, words in cases]
+        missing: dict[str, list[tuple[Case, str, Variant, str]]] = {}
+        for item in wanted:
+            if self._store.get(item[3], item[0].target, item[2]) is None:
+                missing.setdefault(item[1], []).append(item)
+        tasks = [CompareTask(case=path, variants=tuple(item[2] for item in items)) for path, items in missing.items()]
+        for done, (items, result) in enumerate(zip(missing.values(), self.pool.compare(tasks), strict=True), 1):
+            rows = result.comparisons
+            if result.problem is not None:
+                rows = tuple(self._one_by_one(item[1], item[2]) for item in items)
+            for item, row in zip(items, rows, strict=result.invalid is None):
+                self._store.put(item[3], item[0].target, row)
+            if done % 10 == 0 or done == len(tasks):
+                self.report(f"{name}: {done} of {len(tasks)} cases compared ({len(wanted)} comparisons in all)")
+        found = [(case, path, self._store.get(digest, case.target, words)) for case, path, words, digest in wanted]
+        return [_Compared(case, path, row) for case, path, row in found if row is not None]
+
+    def _one_by_one(self, path: str, words: Variant) -> Comparison:
+        """A comparison whose worker died: each run by itself, a death being a finding like any other."""
+        runs = [*self.pool.run(Task(case=path, corrections=item, confirm=False) for item in ((), words))]
+        stock, corrected = (tuple(item for item in run.findings if not item.information) for run in runs)
+        return Comparison(variant=words, what="a run ends the process", stock=stock, corrected=corrected)
+
+    def _counterexample(
+        self, bad: Sequence[_Compared], correction: Correction | None, corpus: Sequence[Entry]
+    ) -> Counterexample:
+        """The smallest case that refuses, cut down as far as it goes on refusing in the same way."""
+        first = min(bad, key=lambda item: (len(item.case.graph.nodes), item.path))
+        outcome = outcome_of(first.comparison, corpus)
+        words = first.comparison.variant
+        seen: dict[str, _Compared] = {}
+
+        def still(case: Case) -> bool:
+            path = str(write_case(case, self.plan.out / "cases"))
+            made = self._compare([(case, path, words)], "counterexample")
+            if not made or outcome_of(made[0].comparison, corpus) != outcome:
+                return False
+            seen[case_digest(case)] = made[0]
+            return True
+
+        self.report(f"making the counterexample {first.path} smaller")
+        case = first.case if first.case.graph.captured else smallest(first.case, still)
+        found = seen.get(case_digest(case), first)
+        row = found.comparison
+        return Counterexample(
+            case=found.path,
+            target=case.target,
+            outcome=outcome,
+            what=row.apart or next((item.message for item in row.corrected), row.what),
+            chain=operator_chain(case.graph),
+            nodes=len(case.graph.nodes),
+            stock=by_bucket(row.stock),
+            corrected=by_bucket(row.corrected),
+        )
+
+
+def _executorch() -> str:
+    return installed().get("executorch", "")
+
+
+def _names(corrections: Iterable[Correction]) -> list[str]:
+    return [item.name for item in corrections]
+
+
+def _is_the_bug(entry: Entry, finding: Finding) -> bool:
+    """Is a stock finding the entry's bug? Where the line expects nothing, every finding may be."""
+    return entry.knows(finding) if entry.expected is not None else not finding.information
+
+
+def _trouble(result: CaseResult) -> dict[str, str]:
+    what = result.problem or result.invalid
+    return {"cannot run": what} if what else {}

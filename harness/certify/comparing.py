@@ -1,0 +1,188 @@
+"""One case, stock and with each variant of corrections: what moved, and what do the oracles say of it?
+
+Artifacts are the quantized graph, the operators left on the CPU, and per delegate its TOSA
+flatbuffer, its payload (Ethos-U: as the NPU takes it) and what the program passes and expects.
+Where they are the same, or both lowerings fail alike, nothing moved. Elsewhere the case runs on all
+legs and oracles both ways; ``harness.certify.deciding`` says what that means.
+
+The quantized graph is shared where no correction of a variant can change it: their modules are not
+the quantizer's and define no pass of the annotation pipeline.
+
+Imports torch and executorch; runs in worker processes only.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+import torch
+
+from harness.building import load_tensors
+from harness.case import Case, read_case
+from harness.checking import check_case
+from harness.compat.sharing import SharedEdge, shared_edge
+from harness.compat.stack import stack_for
+from harness.corrections import chosen
+from harness.corrections.applying import applied
+from harness.corrections.source import source_of, text_of
+from harness.distributions import Array
+from harness.ethosu.sameness import payload_difference
+from harness.lowering import StageClock
+from harness.observation import Observation, headline
+from harness.probes.graphs import differences
+from harness.protocol import Compared, CompareTask, Comparison
+from harness.recipe import parse_recipe
+from harness.running import Compiled, InvalidCase, compile_case, execute, judge
+from harness.target import parse_target
+from harness.triage import Finding, finding_of
+
+
+def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
+    """Compare a case's stock compile with that of each variant."""
+    path = Path(task.case)
+    case = read_case(path)
+    if task.target is not None:
+        case = replace_target(case, task.target)
+    tensors = load_tensors(case, path if path.is_dir() else path.parent)
+    with shared_edge() as edge:
+        scene = _Scene(task.case, case, StageClock(announce), tensors, edge)
+        try:
+            rows = tuple(scene.comparison(words) for words in task.variants)
+        except InvalidCase as error:
+            return Compared(case=task.case, target=case.target, invalid=str(error))
+    return Compared(case=task.case, target=case.target, comparisons=rows, seconds=dict(scene.clock.seconds))
+
+
+class _Scene:
+    """A case with what was computed of its stock run so far."""
+
+    def __init__(
+        self, path: str, case: Case, clock: StageClock, tensors: Mapping[str, Array], edge: SharedEdge
+    ) -> None:
+        self.path, self.case, self.clock, self.tensors, self.edge = path, case, clock, tensors, edge
+        self._stock: Compiled | None = None
+        self._judged: tuple[Observation, tuple[Finding, ...]] | None = None
+
+    def comparison(self, words: tuple[str, ...]) -> Comparison:
+        corrections = chosen(words)
+        if self._stock is None:
+            self._stock = self._compiled(None)
+        shares = {reach_of(change.module) for item in corrections for change in item.changes}
+        self.edge.enabled = not shares & {"quantization", "edge"}
+        with applied(corrections):
+            corrected = self._compiled(None if "quantization" in shares else self._stock)
+            what = _difference(self._stock, corrected)
+            if not what:
+                return Comparison(variant=words, same=True)
+            observation, after = self._executed(corrected)
+        self.edge.enabled = True
+        if self._judged is None:
+            self._judged = self._executed(self._stock)
+        stock, before = self._judged
+        apart = _outputs_apart(stock, observation)
+        return Comparison(variant=words, what=what, stock=before, corrected=after, apart=apart)
+
+    def _compiled(self, like: Compiled | None) -> Compiled:
+        """Compile the case, from the quantized graph of an earlier compile if that is given."""
+        torch.compiler.reset()
+        if like is None or like.quantized is None:
+            return compile_case(self.case, self.clock, self.tensors)
+        target, recipe = parse_target(self.case.target), parse_recipe(self.case.recipe)
+        fresh = replace(  # lowering works in place, and a partitioner keeps what it saw
+            like.quantized,
+            exported=copy.deepcopy(like.quantized.exported),
+            partitioner=stack_for(target, recipe).partitioner,
+        )
+        return compile_case(self.case, self.clock, self.tensors, model=like.model, quantized=fresh)
+
+    def _executed(self, compiled: Compiled) -> tuple[Observation, tuple[Finding, ...]]:
+        observation = execute(compiled, self.clock, self.tensors)
+        counted = [item for item in judge(observation) if not item.information]
+        return observation, tuple(finding_of(item, self.case, self.path) for item in counted)
+
+
+def replace_target(case: Case, target: str) -> Case:
+    """A case for another target, checked.
+
+    :raises BadInput: its recipe does not fit the target.
+    """
+    changed = msgspec.structs.replace(case, target=target)
+    check_case(changed)
+    return changed
+
+
+@cache
+def reach_of(module: str) -> Literal["quantization", "edge", "backend"]:
+    """The first step of a compile that an upstream module can change.
+
+    Quantization: torchao's modules, the quantizer's, and those of passes that run before annotation; a
+    module that defines no class is a helper's, and could be. Edge: what decides which operators stay whole.
+    """
+    words = module.split(".")
+    if module.endswith("tosa.partitioner") or "exir" in words:
+        return "edge"
+    if any(word in ("tosa", "operators", "operator_support", "ethosu") for word in words):
+        return "backend"
+    if words[0] != "executorch" or "quantizer" in words:
+        return "quantization"
+    manager = text_of("executorch.backends.arm._passes.arm_pass_manager")
+    pipeline = source_of(manager, "ArmPassManager.transform_for_annotation_pipeline") or manager
+    classes = [item.name for item in ast.parse(text_of(module)).body if isinstance(item, ast.ClassDef)]
+    return "quantization" if not classes or any(name in pipeline for name in classes) else "backend"
+
+
+def _difference(one: Compiled, other: Compiled) -> str:
+    """The first thing that two compiles do not have in common; empty if there is none."""
+    first, second = one.record, other.record
+    if first.mutated != second.mutated:
+        return f"changes {_words(first.mutated)} of the user's module, and then {_words(second.mutated)}"
+    if one.failure or other.failure:
+        return "" if _ends(one) == _ends(other) else f"{_ends(one)}, and then {_ends(other)}"
+    if found := differences(first.reference, second.reference):
+        return f"quantized graph: {found[0]}"
+    if first.fallback != second.fallback:
+        return f"on the CPU: {_words(first.fallback)} and then {_words(second.fallback)}"
+    if len(first.delegates) != len(second.delegates):
+        return f"{len(first.delegates)} and then {len(second.delegates)} delegates"
+    for before, after in zip(first.delegates, second.delegates, strict=True):
+        for name in ("inputs", "arguments", "results", "operators"):
+            if getattr(before, name) != getattr(after, name):
+                return f"{before.name}: other {name}"
+        if before.tosa != after.tosa:
+            return f"{before.name}: other TOSA"
+        if before.backend == "EthosUBackend" and (what := payload_difference(before.payload, after.payload)):
+            return f"{before.name}: {what}"
+    exact = all(
+        before.payload == after.payload for before, after in zip(first.delegates, second.delegates, strict=True)
+    )
+    return "other .pte" if exact and first.program != second.program else ""
+
+
+def _ends(compiled: Compiled) -> str:
+    failure = compiled.failure
+    return f"raises {failure.type} in {failure.stage}: {headline(failure.message)}" if failure else "compiles"
+
+
+def _words(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def _outputs_apart(one: Observation, other: Observation) -> str:
+    """Where a leg that ran both times does not return the same bits; empty if none."""
+    for name, leg in one.legs.items():
+        twin = other.legs.get(name)
+        if twin is None or not (leg.ran and twin.ran):
+            continue
+        for place, (before, after) in enumerate(zip(leg.outputs or (), twin.outputs or (), strict=True)):
+            for index, (first, second) in enumerate(zip(before, after, strict=True)):
+                if first.dtype != second.dtype or not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
+                    return f"{name} returns other values: output {index} of evaluation input {place}"
+    return ""

@@ -1,0 +1,132 @@
+"""The verb ``certify``: certificates for corrections (``harness.certify``).
+
+Writes ``OUT/<line>/<name>.json`` and ``.md``, and with ``--patch`` ``<name>.patch``. Comparisons are
+kept in OUT, so that an interrupted run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness import __version__
+from harness.certify.certifying import Certifier, Plan
+from harness.certify.evidence import Certificate
+from harness.certify.page import markdown
+from harness.certify.patching import patch_difference
+from harness.cli.environment import corpus_folders, installed_line, need_environment
+from harness.cli.options import jobs_option, json_option, seed_option
+from harness.cli.results import write_json
+from harness.compat.releases import installed, release_line
+from harness.corpus import entries
+from harness.corrections import Correction, corrections, find_correction
+from harness.corrections.patch import diff_of, patched_package
+from harness.errors import CannotRun
+from harness.pool import Pool
+
+_CERTIFIED, _REFUSED = 0, 1
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option(
+    "--graphs",
+    default=200,
+    show_default=True,
+    type=click.IntRange(5),
+    help="Graphs to draw on TOSA-1.0+INT; a fifth of them run on each default Ethos-U target, too.",
+)
+@click.option("--patch", is_flag=True, help="Write a unified diff for the ExecuTorch repository, and certify it, too.")
+@seed_option
+@jobs_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("armdiff-out/certify"),
+    show_default=True,
+    help="Folder for certificates, patches and finished comparisons.",
+)
+@json_option
+def certify(
+    names: tuple[str, ...], graphs: int, patch: bool, seed: int, jobs: int, out: Path, json_file: str | None
+) -> None:
+    """Collect the evidence that corrections remove their bugs and move nothing that was right.
+
+    NAMES are corrections or .py files that define one; default: every correction that the installed release needs.
+    Exit status 1: one was refused.
+
+    Example: armdiff certify neg-rescaled --graphs 50
+    """
+    wanted = _wanted(names)
+    need_environment()
+    folder = out / (release_line() or "unknown")
+    made: list[Certificate] = []
+    with Pool(jobs) as pool:
+        plan = Plan(wanted, entries(corpus_folders(required=True)), graphs, seed, out)
+        for correction, certificate in zip(wanted, Certifier(plan, pool, _Progress()).certificates(), strict=True):
+            if patch and certificate.verdict == "certified":
+                certificate = _patched(correction, certificate, folder, plan, pool)
+            made.append(certificate)
+            _write(folder, certificate)
+            if json_file != "-":
+                click.echo(f"{certificate.verdict}: {certificate.name} ({certificate.why})")
+                click.echo(f"    {folder / certificate.name}.md")
+    write_json(
+        json_file,
+        {
+            "armdiff": __version__,
+            "releases": dict(installed()),
+            "certificates": [msgspec.to_builtins(item) for item in made],
+        },
+    )
+    if json_file != "-":
+        refused = sum(item.verdict == "refused" for item in made)
+        click.echo(f"{len(made)} certificates on {installed_line()}: {refused} refused")
+    sys.exit(_REFUSED if any(item.verdict == "refused" for item in made) else _CERTIFIED)
+
+
+def _wanted(names: tuple[str, ...]) -> tuple[Correction, ...]:
+    release = installed().get("executorch", "")
+    if names and names != ("all",):
+        return tuple({item.name: item for item in map(find_correction, names)}.values())
+    return tuple(item for item in corrections().values() if item.for_release(release))
+
+
+def _write(folder: Path, certificate: Certificate) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{certificate.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(certificate)))
+        (folder / f"{certificate.name}.md").write_text(markdown(certificate))
+    except OSError as error:
+        raise CannotRun(f"{folder}: cannot be written ({error.strerror}); give another --out") from None
+
+
+def _patched(correction: Correction, certificate: Certificate, folder: Path, plan: Plan, pool: Pool) -> Certificate:
+    """Write the diff, apply it to a copy of the package, and compare what both give."""
+    file = folder / f"{correction.name}.patch"
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(diff_of((correction,)))
+    with tempfile.TemporaryDirectory(prefix="armdiff-patch-") as scratch:
+        site = patched_package((correction,), file, Path(scratch))
+        with Pool(1, first_on_path=site) as patched:
+            difference = patch_difference(correction, plan, pool, patched)
+    if difference:
+        why = f"the exported patch does not give what the correction gives: {difference}"
+        return msgspec.structs.replace(certificate, verdict="refused", why=why, patch=str(file))
+    return msgspec.structs.replace(certificate, patch=str(file))
+
+
+class _Progress:
+    """Lines on standard error, with the time."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    def __call__(self, line: str) -> None:
+        seconds = time.monotonic() - self._started
+        click.echo(f"armdiff: {seconds:5.0f} s  {line}", err=True)

@@ -1,0 +1,97 @@
+"""The verb ``table``: the corpus on every release line, as one table (``harness.table``).
+
+Lines are replayed one after the other in their own environments (``harness.lines``), or read from the
+JSON that ``armdiff replay --json`` wrote there.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli.environment import corpus_folders
+from harness.cli.lines import environments_of, lines_options
+from harness.cli.options import jobs_option, json_option
+from harness.cli.results import write_json
+from harness.compat.releases import LINES
+from harness.corrections import corrections
+from harness.errors import BadInput, CannotRun
+from harness.lines import OLDEST_FIRST, replayed
+from harness.table import html, markdown, merged
+
+
+@click.command()
+@click.argument("results", nargs=-1, type=click.Path(path_type=Path))
+@lines_options
+@click.option(
+    "--certificates",
+    type=click.Path(path_type=Path),
+    default=Path("armdiff-out/certify"),
+    show_default=True,
+    help="Folder of certificates (armdiff certify --out).",
+)
+@jobs_option
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("armdiff-out/table"), show_default=True, help="Folder."
+)
+@json_option
+def table(
+    results: tuple[Path, ...],
+    environments: tuple[str, ...],
+    make: bool,
+    lines: tuple[str, ...],
+    certificates: Path,
+    jobs: int,
+    out: Path,
+    json_file: str | None,
+) -> None:
+    """Replay the corpus on every release line and merge the results: bug x release, Markdown and HTML.
+
+    RESULTS are files of 'armdiff replay --json', one a line, named like it (et120.json); their lines are not
+    replayed again. Writes table.md, table.html and each line's JSON into OUT.
+
+    Example: armdiff table --make
+    """
+    replays = {_line_of(file): _read(file) for file in results}
+    found = environments_of(environments, make)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for line in (item for item in OLDEST_FIRST if item in lines and item not in replays):
+            with found.python(line) as python:
+                if python is None:
+                    found.report(f"{line}: not installed; left out (--make makes it, --env {line}=PYTHON names it)")
+                    continue
+                found.report(f"{line}: replaying the corpus")
+                replays[line] = replayed(python, corpus_folders(required=True), jobs)
+                (out / f"{line}.json").write_text(json.dumps(replays[line], indent=1))
+        pages = [_read(file) for file in sorted(certificates.rglob("*.json"))] if certificates.is_dir() else []
+        merged_table = merged(replays, pages, covers={item.name: item.entries for item in corrections().values()})
+        (out / "table.md").write_text(markdown(merged_table))
+        (out / "table.html").write_text(html(merged_table))
+    except OSError as error:
+        raise CannotRun(f"{out}: cannot be written ({error.strerror}); give another --out") from None
+    rows = [
+        {"entry": row.entry, "lines": {line: str(cell) for line, cell in row.cells.items()}}
+        for row in merged_table.rows
+    ]
+    write_json(json_file, {"lines": list(merged_table.lines), "releases": dict(merged_table.releases), "bugs": rows})
+    if json_file != "-":
+        click.echo(markdown(merged_table))
+        click.echo(f"{out / 'table.md'}, {out / 'table.html'}")
+
+
+def _line_of(file: Path) -> str:
+    line = next((item for item in LINES if file.stem == item or file.stem.endswith(f"-{item}")), None)
+    if line is None:
+        raise BadInput(str(file), "its name is no release line's", f"name it {', '.join(LINES[:2])}… .json")
+    return line
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise BadInput(str(file), f"cannot be read ({error})", "give JSON that armdiff wrote") from None

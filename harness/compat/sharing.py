@@ -1,0 +1,78 @@
+"""Work of torch and executorch that is the same every time, done once.
+
+``warm`` changes three functions for a whole process, without changing what they compute:
+
+- ``torch._export.utils._materialize_cpp_cia_ops`` looks up every operator of the dispatcher whenever a
+  program is decomposed, because libraries may add some. Here all are loaded before the first case.
+- ``torch.fx.traceback.NodeSource``, the history of a node, is deep-copied into every node made from it,
+  pass after pass. Nothing changes a history once it is made, so copies may share it.
+- torchao's search for a histogram's range (``harness.compat.histogram``).
+
+``shared_edge`` keeps the edge program of the first lowering inside it for those that follow: everything
+ahead of partitioning, two thirds of a lowering's time
+(``executorch.exir.program._program._gen_edge_manager_for_partitioners``, seen in 1.1.0 to 1.5.1).
+
+Imports torch and executorch: only worker processes import this module.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from executorch.exir.program import _program
+from torch._export import utils
+from torch.fx import traceback
+
+from harness.compat.histogram import use_fast_search
+
+
+def warm() -> None:
+    """Do once what torch would do for every decomposition."""
+    if hasattr(utils, "_materialize_cpp_cia_ops"):
+        utils._materialize_cpp_cia_ops()
+        utils._materialize_cpp_cia_ops = _nothing
+    if hasattr(traceback, "NodeSource"):
+        traceback.NodeSource.__deepcopy__ = _itself
+    use_fast_search()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _itself(source: Any, _: dict[int, Any]) -> Any:
+    return source
+
+
+class SharedEdge:
+    """The edge program of one graph, once it was made.
+
+    :ivar enabled: take it from here; otherwise make it anew.
+    """
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.kept: Any = None
+
+
+@contextmanager
+def shared_edge() -> Iterator[SharedEdge]:
+    """Let the lowerings of one quantized graph inside share what precedes partitioning."""
+    original = _program._gen_edge_manager_for_partitioners
+    shared = SharedEdge()
+
+    def generate(*args: Any, **kwargs: Any) -> Any:
+        if not shared.enabled:
+            return original(*args, **kwargs)
+        if shared.kept is None:
+            shared.kept = original(*args, **kwargs)
+        return copy.deepcopy(shared.kept)
+
+    _program._gen_edge_manager_for_partitioners = generate
+    try:
+        yield shared
+    finally:
+        _program._gen_edge_manager_for_partitioners = original

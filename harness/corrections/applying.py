@@ -1,0 +1,118 @@
+"""Apply corrections to the installed packages while a ``with`` block runs, and put everything back.
+
+The edited file is compiled, and the code object of each changed function replaces the code of the
+function that is already loaded: whoever imported it before sees the correction, whatever table it is
+registered in. Assignments of a class are evaluated anew and set on the class. New functions and
+classes of the module are defined in it. Leaving the block puts back the very objects that were there.
+
+Blocks nest: the inner one applies its corrections and those of the blocks around it. Digests are
+checked before anything is touched (``harness.corrections.source``).
+
+Imports the modules that it changes, and so torch and executorch: for worker processes.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from harness.corrections.correction import Correction
+from harness.corrections.source import Edited, edited_modules, file_of, node_at
+from harness.errors import CannotRun
+
+_MISSING = object()
+_WRAPS = ("fget", "__wrapped__", "__func__")
+_active: list[tuple[Correction, ...]] = []
+
+
+@contextmanager
+def applied(corrections: Sequence[Correction]) -> Iterator[None]:
+    """Apply several corrections together, in order, on top of those of the blocks around this one.
+
+    :raises CannotRun: the installed code is not what one of them was written for.
+    """
+    around = _active[-1] if _active else ()
+    together = (*around, *(item for item in corrections if item not in around))
+    modules = edited_modules(together)
+    with ExitStack() as stack:
+        for item in modules:
+            loaded = importlib.import_module(item.module)
+            _define_new(loaded, item, stack)
+            for place in item.places:
+                _replace(loaded, place, item.after, stack)
+        _active.append(together)
+        stack.callback(_active.pop)
+        yield
+
+
+def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> None:
+    owner: Any = module
+    *path, name = place.split(".")
+    for word in path:
+        owner = vars(owner)[word]
+    node = node_at(ast.parse(text), place)
+    if isinstance(node, ast.FunctionDef):
+        function = _function(vars(owner)[name])
+        before, after = function.__code__, _code(module.__name__, text, place)
+        if (before.co_freevars, _signature(before)) != (after.co_freevars, _signature(after)):
+            raise CannotRun(
+                f"{module.__name__}:{place}: a correction changes what the function takes or closes over; "
+                "leave its signature as it is"
+            )
+        function.__code__ = after
+        stack.callback(setattr, function, "__code__", before)
+        return
+    assert isinstance(node, (ast.Assign, ast.AnnAssign))
+    assert node.value is not None
+    value = eval(compile(ast.Expression(node.value), str(file_of(module.__name__)), "eval"), vars(module))
+    stack.callback(setattr, owner, name, vars(owner)[name])
+    setattr(owner, name, value)
+
+
+def _define_new(module: ModuleType, edited: Edited, stack: ExitStack) -> None:
+    """Define the module-level functions and classes that only the edited text has."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    known = {item.name for item in ast.parse(edited.before).body if isinstance(item, kinds)}
+    for item in ast.parse(edited.after).body:
+        if isinstance(item, kinds) and item.name not in known:
+            stack.callback(_put_back, module, item.name, vars(module).get(item.name, _MISSING))
+            exec(compile(ast.Module([item], []), str(file_of(module.__name__)), "exec"), vars(module))
+
+
+def _put_back(module: ModuleType, name: str, value: object) -> None:
+    if value is _MISSING:
+        delattr(module, name)
+    else:
+        setattr(module, name, value)
+
+
+def _function(value: Any) -> FunctionType:
+    """The plain function behind a static or class method, a property or a decorator that says what it wraps."""
+    while True:
+        inner = next((getattr(value, name) for name in _WRAPS if getattr(value, name, None) is not None), None)
+        if inner is None:
+            assert isinstance(value, FunctionType), value
+            return value
+        value = inner
+
+
+def _signature(code: CodeType) -> tuple[Any, ...]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    return code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_varnames[:count]
+
+
+@cache
+def _code(module: str, text: str, place: str) -> CodeType:
+    """The code object of a function in a module's text."""
+    waiting = [compile(text, str(file_of(module)), "exec", dont_inherit=True)]
+    while waiting:
+        code = waiting.pop()
+        if code.co_qualname == place:
+            return code
+        waiting += [item for item in code.co_consts if isinstance(item, CodeType)]
+    raise CannotRun(f"{module}:{place} is no function; a correction's place is a function or a class's assignment")

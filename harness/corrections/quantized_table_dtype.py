@@ -1,0 +1,46 @@
+"""``quantized-table-dtype``: a quantized sigmoid has the integer dtype of its TABLE from the beginning."""
+
+from __future__ import annotations
+
+from harness.corrections.correction import Change, Correction, Edit
+
+CORRECTION = Correction(
+    name="quantized-table-dtype",
+    entries=("sigmoid-avg-pool-float",),
+    cause=(
+        "After q-dq folding sigmoid, tanh and the like read integers, and their fake values promote to float32 until "
+        "InsertTableOpsPass runs. RewriteAvgPool2dPass comes earlier and rejects the input."
+    ),
+    change="ArmPass gives the fake value of a quantized operator that becomes a TABLE the dtype of its output qparams.",
+    changes=(
+        Change(
+            "executorch.backends.arm._passes.arm_pass",
+            "ArmPass.call_operator",
+            {"1.4.1": "7f63343d869a", "1.5.1": "7f63343d869a"},
+            (
+                Edit(
+                    "        if not updated:\n            return super().call_operator(op, args, kwargs, meta)\n",
+                    "        if not updated:\n"
+                    "            from executorch.backends.arm._passes.insert_table_ops import TableOps\n\n"
+                    "            result = super().call_operator(op, args, kwargs, meta)\n"
+                    "            is_table_op = (\n"
+                    "                op in TableOps.unary_table_ops or op in TableOps.special_table_ops\n"
+                    "            )\n"
+                    "            if is_table_op and self._is_quantized_meta(meta):\n"
+                    "                # Integer inputs promote to float here, but TABLE returns codes.\n"
+                    '                output_qparams = meta.data["output_qparams"]\n'
+                    "                data = result.data.to(next(iter(output_qparams.values())).dtype)\n"
+                    "                self.tracer.set_metadata(result.node, data)\n"
+                    "                return ProxyValue(data, result.proxy)\n"
+                    "            return result\n",
+                ),
+            ),
+        ),
+    ),
+    patterns=(
+        (
+            "sigmoid|tanh|exp|log|rsqrt|reciprocal|silu|gelu|elu|erf|sin|cos|atan|atanh|asin|acos|asinh|acosh|sinh|cosh|"
+            "tan|ceil|floor|round|hardsigmoid|hardswish|leaky_relu|pow|sqrt|softmax|log_softmax|expm1|log1p|remainder",
+        ),
+    ),
+)

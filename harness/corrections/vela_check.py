@@ -1,0 +1,97 @@
+"""Parts of the corrections that keep a pattern that Vela compiles wrongly away from Ethos-U: no correction itself.
+
+Each adds a check to ``EthosUPartitioner``, so that the TOSA backend does not see it. All of them use the
+same two anchors, which stay unique however many corrections there are.
+"""
+
+from __future__ import annotations
+
+from harness.corrections.correction import Change, Edit
+
+_CHECKS = "executorch.backends.arm.operator_support.ethos_u55_support"
+_END = """\
+    # We can't easily figure out dtype, return None
+    return None
+"""
+_LAST = """\
+        self.intermediate_path = compile_spec._get_intermediate_path()
+"""
+
+THROUGH = '''
+    @staticmethod
+    def _moves_data(node: fx.Node) -> bool:
+        """Return whether the node only quantizes, reshapes or permutes."""
+        from executorch.backends.arm.constants import DQ_OPS, Q_OPS
+
+        return node.target in (
+            *Q_OPS,
+            *DQ_OPS,
+            exir_ops.edge.aten.view_copy.default,
+            exir_ops.edge.aten.squeeze_copy.dims,
+            exir_ops.edge.aten.unsqueeze_copy.default,
+            exir_ops.edge.aten.permute_copy.default,
+            exir_ops.edge.dim_order_ops._clone_dim_order.default,
+        )
+'''
+"""A method for checks that look at what an operator reads, or who reads it."""
+
+CONSUMERS = '''
+    def _consumers(self, node: fx.Node) -> typing.Iterator[tuple[fx.Node, fx.Node]]:
+        """Yield the operators which read the node, and their operand."""
+        for user in node.users:
+            if self._moves_data(user) or "getitem" in str(user.target):
+                yield from self._consumers(user)
+            elif user.op == "call_function":
+                yield user, node
+'''
+"""A method for checks that look at who reads an operator."""
+
+SLICES = '''
+    @staticmethod
+    def _sliced(node: fx.Node) -> fx.Node | None:
+        """Return the slice that the node is, or is a part of."""
+        if "getitem" in str(node.target):
+            node = node.all_input_nodes[0]
+        if node.target in (
+            exir_ops.edge.aten.slice_copy.Tensor,
+            exir_ops.edge.aten.select_copy.int,
+            exir_ops.edge.aten.split_copy.Tensor,
+            exir_ops.edge.aten.split_with_sizes_copy.default,
+        ):
+            return node
+        return None
+'''
+"""A method for checks of slices."""
+
+
+def rejected(name: str, source: str, u55: bool = False) -> tuple[Change, ...]:
+    """The changes that define a check and give it to the partitioner.
+
+    :param source: text of the class ``name``, after ``class``.
+    :param u55: is it for Ethos-U55 and U65 only?
+    """
+    adds = f"        self.additional_checks = [*(self.additional_checks or ()), {name}()]\n"
+    if u55:
+        adds = "        if self.tosa_spec.is_U55_subset:\n" + adds.replace("        self", "            self", 1)
+    imports = f"""\
+
+        # Vela compiles this pattern wrongly.
+        from executorch.backends.arm.operator_support.ethos_u55_support import (
+            {name},
+        )
+
+"""
+    return (
+        Change(
+            _CHECKS,
+            "_try_determine_dtype",
+            {"1.4.1": "b6f7e09400dd", "1.5.1": "b6f7e09400dd"},
+            (Edit(_END, f"{_END}\n\nclass {name}(OperatorSupportBase):\n{source}"),),
+        ),
+        Change(
+            "executorch.backends.arm.ethosu.partitioner",
+            "EthosUPartitioner.__init__",
+            {"1.4.1": "dcd238f7c4bf", "1.5.1": "d1d48986154c"},
+            (Edit(_LAST, _LAST + imports + adds),),
+        ),
+    )

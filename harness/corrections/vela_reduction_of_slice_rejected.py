@@ -1,0 +1,46 @@
+"""``vela-reduction-of-slice-rejected``: a slice that is reduced at once runs on the CPU."""
+
+from __future__ import annotations
+
+from harness.corrections.correction import Correction
+from harness.corrections.vela_check import CONSUMERS, SLICES, THROUGH, rejected
+
+_CHECK = (
+    '''\
+    """Reject slices which a reduction reads: Vela merges axes which are not
+    contiguous in them.
+    """
+
+    _reductions = (
+        exir_ops.edge.aten.amax.default,
+        exir_ops.edge.aten.amin.default,
+        exir_ops.edge.aten.sum.dim_IntList,
+        exir_ops.edge.aten.mean.dim,
+    )
+'''
+    + THROUGH
+    + CONSUMERS
+    + SLICES
+    + """
+    def is_node_supported(
+        self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
+    ) -> bool:
+        sliced = self._sliced(node)
+        return sliced is None or not any(
+            user.target in self._reductions for user, _ in self._consumers(sliced)
+        )
+"""
+)
+
+CORRECTION = Correction(
+    name="vela-reduction-of-slice-rejected",
+    entries=("vela-reduction-of-slice",),
+    cause=(
+        "Vela 5.1.0 merges the axes in front of and behind the one that is reduced. Where the operand is a SLICE these "
+        "are not contiguous, and the wrong elements are reduced."
+    ),
+    change="EthosUPartitioner rejects a slice that a reduction reads.",
+    changes=rejected("VelaReductionOfSliceCheck", _CHECK),
+    patterns=(("slice|chunk|split|narrow|select", "amax|amin|sum|mean|softmax|log_softmax"),),
+    workaround=True,
+)

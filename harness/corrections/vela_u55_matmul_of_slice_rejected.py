@@ -1,0 +1,42 @@
+"""``vela-u55-matmul-of-slice-rejected``: a slice as the first operand of a matrix product runs on the CPU."""
+
+from __future__ import annotations
+
+from harness.corrections.correction import Correction
+from harness.corrections.vela_check import CONSUMERS, SLICES, THROUGH, rejected
+
+_CHECK = (
+    '''\
+    """Reject slices which are the first operand of a matrix product: on
+    Ethos-U55, Vela multiplies the whole tensor.
+    """
+'''
+    + THROUGH
+    + CONSUMERS
+    + SLICES
+    + """
+    def is_node_supported(
+        self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
+    ) -> bool:
+        sliced = self._sliced(node)
+        return sliced is None or not any(
+            user.target
+            in (exir_ops.edge.aten.bmm.default, exir_ops.edge.aten.mm.default)
+            and user.args[0] is operand
+            for user, operand in self._consumers(sliced)
+        )
+"""
+)
+
+CORRECTION = Correction(
+    name="vela-u55-matmul-of-slice-rejected",
+    entries=("vela-u55-matmul-of-slice",),
+    cause=(
+        "On Ethos-U55 and U65, Vela 5.1.0 makes MATMUL a MUL and a REDUCE_SUM. Where the first operand is a SLICE, MUL "
+        "takes the whole tensor."
+    ),
+    change="For Ethos-U55 and U65, EthosUPartitioner rejects a slice that is the first operand of mm or bmm.",
+    changes=rejected("VelaU55MatmulOfSliceCheck", _CHECK, u55=True),
+    patterns=(("slice|chunk|split|narrow|select", "matmul|bmm|mm"),),
+    workaround=True,
+)

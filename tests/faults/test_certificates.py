@@ -1,0 +1,65 @@
+"""Certificates: four corrections that are wrong on purpose are refused, each for its own reason; a right one is not."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.certify.certifying import Certifier, Plan
+from harness.compat.releases import installed
+from harness.corpus import default_corpus, entries
+from harness.corrections import find_correction
+from harness.pool import Pool
+
+WRONG = Path(__file__).parent / "wrong"
+pytestmark = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="written for executorch 1.5.1")
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with Pool(2) as workers:
+        yield workers
+
+
+def certificate(word, pool, folder, *, graphs=5, also=()):
+    correction = find_correction(word)
+    names = (*correction.entries, *also)
+    corpus = [entry for entry in entries([default_corpus()]) if entry.name in names]
+    plan = Plan((correction,), corpus, graphs, 0, folder)
+    [made] = Certifier(plan, pool, lambda line: None).certificates()
+    return made
+
+
+def refused(name, pool, folder, **words):
+    made = certificate(str(WRONG / f"{name}.py"), pool, folder, **words)
+    assert made.verdict == "refused", made.why
+    assert any(row.bug for row in made.shown)
+    return made
+
+
+def kinds(findings):
+    return {"/".join(bucket.split("/")[1:3]) for bucket in findings}
+
+
+def test_dropping_the_clamp_is_refused_on_the_bug_s_own_case(pool, tmp_path):
+    made = refused("drops_clamp", pool, tmp_path)
+    assert made.why.startswith("corrected: ")
+    assert {"numeric/outside-rounding", "qparams/clamp-lost"} <= kinds(made.shown[0].corrected)
+
+
+def test_widening_the_dtype_without_telling_the_parent_is_refused(pool, tmp_path):
+    made = refused("widens_dtype", pool, tmp_path)
+    assert made.why.startswith("corrected: ")
+    assert "buffers/output-dtype-differs" in kinds(made.shown[0].corrected)
+
+
+@pytest.mark.parametrize("name", ["skips_dequantizing", "swaps_list_order"])
+def test_what_mends_its_own_case_and_breaks_others_is_refused_with_a_small_counterexample(name, pool, tmp_path):
+    made = refused(name, pool, tmp_path, graphs=20)
+    assert made.why.startswith("nothing else moved: ")
+    assert kinds(made.shown[0].corrected) == set()
+    found = made.counterexample
+    assert found is not None
+    assert found.stock == {}
+    assert found.corrected
+    assert found.nodes <= 3
+    assert Path(found.case).exists()

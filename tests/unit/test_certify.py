@@ -1,0 +1,181 @@
+"""Certificates as data: what a comparison means, the verdict, the page, the store, and cutting a case down."""
+
+import msgspec
+import pytest
+
+from harness.case import decode_case, encode_case
+from harness.certify.deciding import outcome_of, refuses, remaining, tally, verdict_on
+from harness.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
+from harness.certify.page import markdown
+from harness.certify.smaller import cuts, smallest
+from harness.certify.store import Store
+from harness.corpus import Entry, Expectation, Status, default_corpus, entries, judged, with_corrections
+from harness.corrections import Correction
+from harness.protocol import CaseResult, Comparison
+from harness.triage import Finding
+from tests.integration.conftest import sigmoid_case
+
+NEG = "neg-rescaled"
+
+
+def finding(bucket="v1/crash/exception/lower/P/tosa-int/x", **words):
+    _, oracle, kind, stage, *_ = bucket.split("/")
+    return Finding(
+        bucket=bucket, oracle=oracle, kind=kind, target="TOSA-1.0+INT", stage=stage, message="m", case="c", **words
+    )
+
+
+def entry(tmp_path, name="bug", bucket="v1/crash/exception/lower/P/tosa-int/x", **words):
+    expected = Expectation(status="reproduces", bucket=bucket, **words)
+    status = Status(title="t", expires="2999-01-01", lines={"default": expected})
+    return Entry(tmp_path / name, msgspec.convert(msgspec.to_builtins(status), Status))
+
+
+@pytest.fixture
+def default_line(monkeypatch):
+    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+
+
+A, B = "v1/crash/exception/lower/P/tosa-int/a", "v1/buffers/output-count/vela/Vela/ethos-u55/"
+
+
+@pytest.mark.parametrize(
+    ("stock", "corrected", "apart", "outcome"),
+    [
+        ((), (), "", "equal"),
+        ((), (), "output 0", "rounded"),
+        ((), (A,), "", "worse"),
+        ((A,), (), "output 0", "right"),
+        ((A, B), (A,), "", "better"),
+        ((A,), (A,), "output 0", "alike"),
+        ((A,), (B,), "", "worse"),
+    ],
+)
+def test_what_a_comparison_means(stock, corrected, apart, outcome):
+    row = Comparison(
+        variant=(NEG,),
+        what="other TOSA",
+        stock=tuple(map(finding, stock)),
+        corrected=tuple(map(finding, corrected)),
+        apart=apart,
+    )
+    assert outcome_of(row, ()) == outcome
+    assert outcome_of(Comparison(variant=(NEG,), same=True), ()) == "same"
+
+
+def test_a_known_bug_behind_the_corrected_one_is_uncovered_not_worse(tmp_path, default_line):
+    corpus = [entry(tmp_path, bucket=B)]
+    row = Comparison(variant=(NEG,), what="w", stock=(finding(A),), corrected=(finding(B),))
+    assert outcome_of(row, corpus) == "uncovered"
+    from_right = Comparison(variant=(NEG,), what="w", corrected=(finding(B),))
+    assert outcome_of(from_right, corpus) == "worse", "where stock was right nothing may show"
+
+
+def test_only_workarounds_may_round_otherwise():
+    right, workaround = (Correction("c", (), "c.", "c.", (), ((),), workaround=flag) for flag in (False, True))
+    assert refuses("rounded", right)
+    assert not refuses("rounded", workaround)
+    assert not refuses("rounded", None)
+    assert refuses("worse", workaround)
+    assert not any(refuses(name, right) for name in ("same", "equal", "right", "better", "alike", "uncovered"))
+
+
+def test_the_verdict():
+    assert verdict_on(False, {})[0] == "not-needed"
+    assert verdict_on(True, {})[0] == "certified"
+    assert verdict_on(True, {"corrected": "6 steps"}) == ("refused", "corrected: 6 steps")
+    assert tally(["same", "worse", "same"]) == {"same": 2, "worse": 1}
+
+
+def test_other_known_bugs_may_remain_on_a_corrected_case(tmp_path, default_line):
+    other = entry(tmp_path, "other", bucket=B)
+    mine = entry(tmp_path, "mine", bucket=A, other=(B,))
+    correction = Correction("c", ("mine",), "c.", "c.", (), ((),))
+    corpus = with_corrections([mine, other], (correction,))
+    [renewed] = [item for item in corpus if item.name == "mine"]
+    assert renewed.expected.status == "fixed"
+    assert remaining(renewed, [finding(B)], corpus) == []
+    assert remaining(renewed, [finding(A)], corpus) == [finding(A)], "its own bug may not"
+    both = with_corrections([mine, other], (correction, Correction("d", ("other",), "c.", "c.", (), ((),))))
+    [renewed] = [item for item in both if item.name == "mine"]
+    assert renewed.expected.other == (), "nor one that is corrected, too"
+
+
+def test_replay_expects_a_corrected_bug_to_be_gone(tmp_path, default_line):
+    import datetime
+
+    mine = entry(tmp_path, "mine", bucket=A)
+    [renewed] = with_corrections([mine], (Correction("c", ("mine",), "c.", "c.", (), ((),)),))
+    today = datetime.date(2026, 1, 1)
+    assert not judged(renewed, CaseResult(case="c"), today).counts
+    assert judged(renewed, CaseResult(case="c", findings=(finding(A),)), today).outcome == "unexpected failure"
+    assert judged(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "reproduces"
+
+
+def test_comparisons_are_kept_by_what_they_depend_on(tmp_path, monkeypatch):
+    file = tmp_path / "deep" / "comparisons.jsonl"
+    row = Comparison(variant=(NEG,), what="other TOSA", stock=(finding(A),))
+    Store(file).put("0123", "TOSA-1.0+INT", row)
+    with file.open("ab") as opened:
+        opened.write(b'{"key": "cut o')
+    again = Store(file)
+    assert again.get("0123", "TOSA-1.0+INT", (NEG,)) == row
+    assert again.get("0123", "ethos-u55-128", (NEG,)) is None
+    assert again.get("4567", "TOSA-1.0+INT", (NEG,)) is None
+    assert again.get("0123", "TOSA-1.0+INT", ()) is None
+    monkeypatch.setattr(Correction, "digest", lambda self, executorch: "another text")
+    assert Store(file).get("0123", "TOSA-1.0+INT", (NEG,)) is None
+
+
+def test_the_page_says_verdict_bug_and_counterexample():
+    page = markdown(
+        Certificate(
+            name="mended",
+            verdict="refused",
+            why="nothing else moved: 6 steps apart",
+            line="default",
+            releases={"executorch": "1.5.1"},
+            cause="Cause.",
+            change="Change.",
+            functions=(Function(module="m", place="P.call", installed="aa", corrected="bb"),),
+            shown=(Shown(entry="bug", target="TOSA-1.0+INT", bug=True, stock={A: "it raises"}, legs=("eager",)),),
+            moved=(Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 7, "worse": 1}),),
+            counterexample=Counterexample(
+                case="c.json",
+                target="TOSA-1.0+INT",
+                outcome="worse",
+                what="6 steps apart",
+                chain=("cat", "neg"),
+                corrected={B: "wrong"},
+            ),
+            command="armdiff certify mended",
+        )
+    )
+    assert page.startswith("# `mended`: refused\n\nNothing else moved: 6 steps apart.\n")
+    assert "| bug | TOSA-1.0+INT | crash: exception | passes | passes | eager |" in page
+    assert "| graphs | TOSA-1.0+INT | 7 | 1 |" in page
+    assert "`cat -> neg` on TOSA-1.0+INT, case `c.json`: wrong where stock was not." in page
+    assert "| `m:P.call` | aa | bb |" in page
+    assert "`armdiff certify mended`" in page
+
+
+def test_a_case_is_cut_down_to_what_shows():
+    case = sigmoid_case()
+    found = smallest(case, lambda item: any(node.operator == "sigmoid" for node in item.graph.nodes))
+    assert [node.operator for node in found.graph.nodes] == ["sigmoid"]
+    assert set(found.calibration) == {item.name for item in found.graph.inputs}
+    assert decode_case(encode_case(found)) == found
+    assert smallest(case, lambda item: False) == case
+
+
+def test_every_cut_of_the_corpus_is_a_valid_smaller_case():
+    from harness.case import read_case
+
+    made = 0
+    for item in entries([default_corpus()]):
+        case = read_case(item.folder)
+        for cut in cuts(case):
+            made += 1
+            assert decode_case(encode_case(cut)) == cut
+            assert (len(cut.graph.nodes), len(cut.graph.outputs)) < (len(case.graph.nodes), len(case.graph.outputs) + 1)
+    assert made > 50

@@ -1,0 +1,244 @@
+"""Corrections: edits of source text, exact restoration, refusals; no torch, no upstream package is imported."""
+
+import ast
+import importlib
+import textwrap
+
+import pytest
+
+from harness.compat.releases import installed
+from harness.constants import CONSTANT_KINDS
+from harness.corpus import default_corpus, entries
+from harness.corrections import Change, Correction, Edit, chosen, corrections, find_correction
+from harness.corrections.patch import diff_of
+from harness.corrections.source import digest_of, edited_modules, source_of
+from harness.errors import BadInput, CannotRun
+from harness.registry import operators
+
+SOURCE = textwrap.dedent(
+    '''
+    """A module."""
+
+    LIMIT = 3
+
+
+    def double(value):
+        return value * 2
+
+
+    class Base:
+        def size(self):
+            return 1
+
+
+    class Pass(Base):
+        targets = ["abs"]
+
+        @staticmethod
+        def fixed(value):
+            return value + 1
+
+        @classmethod
+        def made(cls, value):
+            return (cls.__name__, value)
+
+        def size(self):
+            return super().size() + 1
+
+        @property
+        def width(self):
+            return 8
+    '''
+).lstrip()
+
+
+@pytest.fixture
+def upstream(tmp_path, monkeypatch):
+    """An installed module of a release of its own."""
+    folder = tmp_path / "executorch_like"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "passes.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("harness.corrections.source.installed", lambda: {"executorch": "9.9.9"})
+    for module in ("executorch_like", "executorch_like.passes"):
+        monkeypatch.delitem(importlib.sys.modules, module, raising=False)
+    monkeypatch.setattr("harness.corrections.source.text_of", lambda module: (folder / "passes.py").read_text())
+    importlib.invalidate_caches()
+    return importlib.import_module("executorch_like.passes")
+
+
+def change(place, *edits, digest=None):
+    source = source_of(SOURCE, place)
+    digest = digest or digest_of(source or "")
+    return Change("executorch_like.passes", place, {"9.9.9": digest}, tuple(Edit(*edit) for edit in edits))
+
+
+def correction(*changes, name="mended"):
+    return Correction(name, (), "cause", "change", changes, ((),))
+
+
+def test_every_kind_of_place_is_corrected_and_put_back(upstream):
+    mended = correction(
+        change("double", ("value * 2", "value * 3")),
+        change("Pass.targets", ('"abs"', '"abs", "neg"')),
+        change("Pass.fixed", ("value + 1", "value + 10")),
+        change("Pass.made", ("(cls.__name__, value)", "(cls.__name__, -value)")),
+        change("Pass.size", ("+ 1", "+ 100")),
+        change("Pass.width", ("8", "16")),
+    )
+    before, code = dict(vars(upstream.Pass)), upstream.double.__code__
+    imported_earlier = upstream.double
+    with mended.applied():
+        assert imported_earlier(2) == 6
+        assert upstream.Pass.targets == ["abs", "neg"]
+        assert upstream.Pass.fixed(1) == 11
+        assert upstream.Pass.made(1) == ("Pass", -1)
+        assert upstream.Pass().size() == 101
+        assert upstream.Pass().width == 16
+    assert dict(vars(upstream.Pass)) == before
+    assert upstream.double.__code__ is code
+    assert (upstream.double(2), upstream.Pass.fixed(1), upstream.Pass().size()) == (4, 2, 2)
+
+
+def test_an_exception_inside_restores_too(upstream):
+    mended = correction(change("double", ("value * 2", "value * 3")))
+    seen = []
+
+    def fails():
+        with mended.applied():
+            seen.append(upstream.double(2))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert seen == [6]
+    assert upstream.double(2) == 4
+
+
+def test_nested_corrections_add_up_even_in_one_function(upstream):
+    outer = correction(change("double", ("return value", "return 1 + value")), name="outer")
+    inner = correction(change("double", ("* 2", "* 5")), name="inner")
+    with outer.applied():
+        assert upstream.double(2) == 5
+        with inner.applied():
+            assert upstream.double(2) == 11
+        assert upstream.double(2) == 5
+        with outer.applied():  # the same once more changes nothing
+            assert upstream.double(2) == 5
+    assert upstream.double(2) == 4
+
+
+NEW = """
+
+class Helper:
+    factor = 7
+
+
+def helped(value):
+    return value * Helper.factor
+"""
+
+
+def test_new_functions_and_classes_exist_only_while_applied(upstream):
+    mended = correction(change("double", ("    return value * 2\n", f"    return helped(value)\n{NEW}")))
+    with mended.applied():
+        assert upstream.double(2) == 14
+        assert upstream.Helper.factor == 7
+    assert not hasattr(upstream, "Helper")
+    assert not hasattr(upstream, "helped")
+
+
+def test_other_code_than_it_was_written_for_is_refused_before_anything_changes(upstream):
+    mended = correction(
+        change("Pass.targets", ('"abs"', '"neg"')), change("double", ("* 2", "* 3"), digest="0123456789ab")
+    )
+    with pytest.raises(
+        CannotRun, match=r"double has digest .* written for 0123456789ab of executorch 9\.9\.9; install"
+    ):
+        mended.applied().__enter__()
+    assert upstream.Pass.targets == ["abs"]
+
+
+def test_a_missing_place_is_named(upstream):
+    with pytest.raises(CannotRun, match=r"passes:Pass\.gone is missing"):
+        correction(change("Pass.gone", ("a", "b"))).applied().__enter__()
+
+
+def test_an_edit_whose_text_is_not_there_once_is_refused(upstream):
+    for old, count in (("cls", 2), ("nowhere", 0)):
+        with pytest.raises(CannotRun, match=rf"{count} times, not once"):
+            correction(change("Pass.made", (old, "x"))).applied().__enter__()
+
+
+def test_a_changed_signature_is_refused(upstream):
+    mended = correction(change("double", ("def double(value)", "def double(value, factor)")))
+    with pytest.raises(CannotRun, match="leave its signature as it is"):
+        mended.applied().__enter__()
+    assert upstream.double(2) == 4
+
+
+def test_a_release_that_needs_nothing_is_left_alone(upstream):
+    other = Correction("old", (), "c", "c", (Change("executorch_like.passes", "double", {"1.0.0": "0"}, ()),), ((),))
+    assert edited_modules((other,)) == ()
+    with other.applied():
+        assert upstream.double(2) == 4
+
+
+# ---- the registered ones --------------------------------------------------------------------------------------------
+
+NAMES = list(corrections())
+RELEASES = {"1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_correction_says_what_its_reader_needs(name):
+    item = corrections()[name]
+    bugs = {entry.name for entry in entries([default_corpus()])}
+    assert item.entries, "which corpus bug does it remove?"
+    assert set(item.entries) <= bugs
+    assert set(item.releases) <= RELEASES
+    assert item.cause.endswith(".")
+    assert item.change.endswith(".")
+    assert all(change.edits and change.digests for change in item.changes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_patterns_can_be_drawn(name):
+    known = set(operators()) | set(CONSTANT_KINDS)
+    for pattern in corrections()[name].patterns:
+        for word in pattern:
+            assert known & set(word.split("|")), f"{word}: no operator entry or kind of constant of that name"
+
+
+@pytest.mark.skipif("executorch" not in installed(), reason="no executorch is installed")
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if corrections()[name].for_release(installed().get("executorch", ""))]
+)
+def test_the_edited_files_and_the_diff_are_well_formed(name):
+    item = corrections()[name]
+    for module in edited_modules((item,)):
+        assert module.before != module.after
+        ast.parse(module.after)
+    diff = diff_of((item,))
+    assert diff.startswith("diff --git a/")
+    assert "a/executorch/" not in diff
+
+
+@pytest.mark.skipif("executorch" not in installed(), reason="no executorch is installed")
+def test_all_corrections_fit_together():
+    for module in edited_modules(chosen(("all",))):
+        ast.parse(module.after)
+
+
+def test_the_words_of_the_option(tmp_path):
+    with pytest.raises(BadInput, match="unknown name 'typo'; use all"):
+        find_correction("typo")
+    file = tmp_path / "mine.py"
+    file.write_text("x = 1 / 0")
+    with pytest.raises(BadInput, match=r"mine\.py: ZeroDivisionError"):
+        find_correction(str(file))
+    file = tmp_path / "empty.py"
+    file.write_text("")
+    with pytest.raises(BadInput, match="defines no CORRECTION"):
+        find_correction(str(file))

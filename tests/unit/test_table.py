@@ -1,0 +1,109 @@
+"""The release table and the lines' environments, from made-up replays."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import BadInput
+from harness.lines import Environments, read_environments
+from harness.table import html, markdown, merged
+
+
+def row(outcome, entry="bug", oracle="numeric", findings=True, what="6 steps"):
+    found = [{"oracle": oracle, "bucket": "b"}] if findings else []
+    return {
+        "entry": entry,
+        "title": "a <b> title",
+        "outcome": outcome,
+        "what": what,
+        "findings": found,
+        "upstream": ["https://u"],
+    }
+
+
+def replay(*rows):
+    return {"entries": list(rows), "releases": {"executorch": "1", "torch": "2"}}
+
+
+def states(*outcomes, lines=("et110", "seed", "et120", "et131", "et141", "default")):
+    rows = [row(outcome, findings=outcome not in ("fixed", "unexpected pass")) for outcome in outcomes]
+    table = merged({line: replay(item) for line, item in zip(lines, rows, strict=False)}, covers={})
+    return [str(table.rows[0].cells[line]) for line in table.lines]
+
+
+def test_fixed_is_told_apart_by_where_the_bug_is():
+    assert states("reproduces", "reproduces", "fixed", "fixed") == ["reproduces", "reproduces", "fixed", "fixed"]
+    assert states("fixed", "fixed", "reproduces") == ["not yet", "not yet", "reproduces"]
+    assert states("reproduces", "unexpected pass", "reproduces") == ["reproduces", "not here", "reproduces"]
+
+
+def test_other_findings_are_no_reproduction():
+    table = merged(
+        {"default": replay(row("other failure", oracle="crash"), row("no expectation", entry="other"))}, covers={}
+    )
+    assert [str(item.cells["default"]) for item in table.rows] == ["crashes differently", "differs"]
+    broken = merged({"default": replay(row("cannot run", findings=False))}, covers={})
+    assert str(broken.rows[0].cells["default"]) == "cannot run"
+
+
+def test_a_certificate_shows_on_its_line_where_the_bug_is():
+    certificates = [
+        {"name": "mended", "verdict": "certified", "line": "et120"},
+        {"name": "mended", "verdict": "refused", "line": "default"},
+    ]
+    replays = {
+        "et120": replay(row("reproduces")),
+        "default": replay(row("reproduces")),
+        "et141": replay(row("fixed", findings=False)),
+    }
+    table = merged(replays, certificates, covers={"mended": ("bug",)})
+    assert table.lines == ("et120", "et141", "default")
+    assert [str(table.rows[0].cells[line]) for line in table.lines] == [
+        "reproduces, certified: mended",
+        "not here",
+        "reproduces",
+    ]
+
+
+def test_the_pages():
+    table = merged({"et120": replay(row("reproduces")), "default": replay(row("fixed", findings=False))}, covers={})
+    assert "| bug | reproduces | fixed |" in markdown(table)
+    page = html(table)
+    assert "a &lt;b&gt; title" in page
+    assert 'class="reproduces" title="6 steps"' in page
+    assert "http" not in page.replace("https://u", ""), "one page that needs nothing else"
+
+
+def test_environments(tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text("")
+    assert read_environments((f"et120={python}",)) == {"et120": python}
+    with pytest.raises(BadInput, match="'et999' is no release line"):
+        read_environments((f"et999={python}",))
+    with pytest.raises(BadInput, match="is no interpreter"):
+        read_environments(("et120=/nowhere",))
+    monkeypatch.setattr("harness.lines.release_line", lambda: "default")
+    monkeypatch.setattr("harness.lines._CHECKOUT", tmp_path)
+    found = Environments({"et120": python}, False, print)
+    with found.python("et120") as there, found.python("default") as own, found.python("seed") as missing:
+        assert (there, missing) == (python, None)
+        assert own is not None
+
+
+def test_a_made_environment_is_removed_also_after_an_exception(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.lines._CHECKOUT", tmp_path)
+
+    def make(line):
+        (tmp_path / ".tox" / line / "bin").mkdir(parents=True)
+
+    monkeypatch.setattr("harness.lines._run_tox", make)
+
+    def use():
+        with Environments({}, True, lambda line: None).python("seed") as python:
+            assert python == tmp_path / ".tox" / "seed" / "bin" / "python"
+            assert Path(python).parent.exists()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        use()
+    assert not (tmp_path / ".tox" / "seed").exists()

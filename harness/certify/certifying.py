@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from generators.cases import draw_with
 from harness.campaign import write_case
 from harness.case import Case, case_digest, read_case
 from harness.certify.deciding import by_bucket, outcome_of, refuses, remaining, tally, verdict_on
@@ -32,12 +33,17 @@ from harness.errors import BadInput
 from harness.pool import Pool
 from harness.protocol import CaseResult, CompareTask, Comparison, Task
 from harness.target import DEFAULT_TARGETS, parse_target
-from harness.triage import Finding, operator_chain
+from harness.triage import Finding, contains_in_order, operator_chain
 
 ETHOS_U_SHARE = 5
 """Of five graphs on TOSA one is compared on each Ethos-U target, too."""
 
+SHARED = 3
+"""Graphs that corrections share, as a multiple of those that each is compared on."""
+
 Variant = tuple[str, ...]
+_Wanted = tuple[Case, str, Variant]
+"""A case, its file, and the corrections to compare it with."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ class Certifier:
     pool: Pool
     report: Callable[[str], None]
     _together: Variant = ()
+    _shared: list[tuple[Case, ...]] = field(default_factory=list)
     _store: Store = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +96,7 @@ class Certifier:
         """A certificate for every correction of the plan, as soon as it is decided."""
         needed = [item for item in self.plan.corrections if item.for_release(_executorch())]
         if len(needed) > 1:
-            self._corpus_ahead(needed)
+            self._compare_ahead(needed)
         for correction in self.plan.corrections:
             yield self._certificate(correction) if correction in needed else self._not_written_for(correction)
 
@@ -220,33 +227,48 @@ class Certifier:
 
     def _graphs(self, correction: Correction | None) -> list[_Compared]:
         """Comparisons of drawn graphs, with one correction or (None) with all."""
-        from generators.cases import draw_with
-
-        words = (self.plan.word(correction),) if correction else self._together
-        patterns = [pattern for item in chosen(words) for pattern in item.patterns]
-        few = max(1, self.plan.graphs // ETHOS_U_SHARE)
-        drawn = draw_with(tuple(dict.fromkeys(patterns)), self.plan.seed, self.plan.graphs, DEFAULT_TARGETS)
-        tosa, *ethos_u = zip(*drawn, strict=True)
-        cases = [*tosa, *(case for column in ethos_u for case in column[:few])]
-        paths = [str(write_case(case, self.plan.out / "cases")) for case in cases]
-        name = correction.name if correction else "all together"
-        return self._compare([(case, path, words) for case, path in zip(cases, paths, strict=True)], name)
+        return self._compare(self._drawn(correction), correction.name if correction else "all together")
 
     def _corpus(self, words: Variant) -> list[_Compared]:
-        cases = [(read_case(entry.folder), str(entry.folder / "case.json"), words) for entry in self.plan.corpus]
-        return self._compare(cases, "corpus")
+        return self._compare(self._corpus_cases(words), "corpus")
 
-    def _corpus_ahead(self, needed: Sequence[Correction]) -> None:
-        """Compare the corpus with every variant that will be asked for, sharing each case's stock compile."""
-        variants = [*((self.plan.word(item),) for item in needed), self._together]
-        cases = [
-            (read_case(entry.folder), str(entry.folder / "case.json"), words)
-            for entry in self.plan.corpus
-            for words in variants
-        ]
-        self._compare(cases, "corpus")
+    def _compare_ahead(self, needed: Sequence[Correction]) -> None:
+        """Make every comparison that the steps will ask for, sharing each case's stock compile."""
+        cases = [case for item in needed for case in self._corpus_cases((self.plan.word(item),))]
+        self._compare([*cases, *self._corpus_cases(self._together)], "corpus")
+        self._compare([case for item in (*needed, None) for case in self._drawn(item)], "drawn graphs")
 
-    def _compare(self, cases: Iterable[tuple[Case, str, Variant]], name: str) -> list[_Compared]:
+    def _corpus_cases(self, words: Variant) -> list[_Wanted]:
+        return [(read_case(entry.folder), str(entry.folder / "case.json"), words) for entry in self.plan.corpus]
+
+    def _drawn(self, correction: Correction | None) -> list[_Wanted]:
+        """Drawn cases for one correction or (None) for all.
+
+        They come from one sequence of graphs that have an operator pattern of any correction that this
+        release needs, so that corrections share cases, and from a correction's own patterns if too few
+        of those have one.
+        """
+        words = (self.plan.word(correction),) if correction else self._together
+        drawn = self._sequence()
+        if correction is not None:
+            drawn = [cases for cases in drawn if _has(cases[0], correction)]
+            if len(drawn) < self.plan.graphs:
+                own = draw_with(correction.patterns, self.plan.seed, self.plan.graphs, DEFAULT_TARGETS)
+                seen = {case_digest(cases[0]) for cases in drawn}
+                drawn += [cases for cases in own if case_digest(cases[0]) not in seen]
+        tosa, *ethos_u = zip(*drawn[: self.plan.graphs], strict=True)
+        few = max(1, self.plan.graphs // ETHOS_U_SHARE)
+        cases = [*tosa, *(case for column in ethos_u for case in column[:few])]
+        return [(case, str(write_case(case, self.plan.out / "cases")), words) for case in cases]
+
+    def _sequence(self) -> list[tuple[Case, ...]]:
+        if not self._shared:
+            patterns = [pattern for item in chosen(self._together) for pattern in item.patterns]
+            count = SHARED * self.plan.graphs
+            self._shared = draw_with(tuple(dict.fromkeys(patterns)), self.plan.seed, count, DEFAULT_TARGETS)
+        return self._shared
+
+    def _compare(self, cases: Iterable[_Wanted], name: str) -> list[_Compared]:
         """Comparisons of cases with variants, from the store or made now."""
         wanted = [(case, path, words, case_digest(case)) for case, path, words in cases]
         missing: dict[str, list[tuple[Case, str, Variant, str]]] = {}
@@ -302,6 +324,12 @@ class Certifier:
             stock=by_bucket(row.stock),
             corrected=by_bucket(row.corrected),
         )
+
+
+def _has(case: Case, correction: Correction) -> bool:
+    """Does a case have an operator pattern of a correction?"""
+    chain = operator_chain(case.graph)
+    return any(contains_in_order(chain, pattern) for pattern in correction.patterns)
 
 
 def _executorch() -> str:

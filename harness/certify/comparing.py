@@ -2,7 +2,8 @@
 
 Artifacts are the quantized graph, the operators left on the CPU, and per delegate its TOSA
 flatbuffer, its payload (Ethos-U: as the NPU takes it) and what the program passes and expects.
-Where they are the same, or both lowerings fail alike, nothing moved. Elsewhere the case runs on all
+Where they are the same, or both lowerings fail alike, nothing moved; nor where the stock compile never
+reaches code that a variant changes (``harness.corrections.touching``). Elsewhere the case runs on all
 legs and oracles both ways; ``harness.certify.deciding`` says what that means.
 
 The quantized graph is shared where no correction of a variant can change it: their modules are not
@@ -30,9 +31,10 @@ from harness.case import Case, read_case
 from harness.checking import check_case
 from harness.compat.sharing import SharedEdge, shared_edge
 from harness.compat.stack import stack_for
-from harness.corrections import chosen
+from harness.corrections import Correction, chosen
 from harness.corrections.applying import applied
 from harness.corrections.source import source_of, text_of
+from harness.corrections.touching import Place, changed_places, touched
 from harness.distributions import Array
 from harness.ethosu.sameness import payload_difference
 from harness.lowering import StageClock
@@ -55,6 +57,7 @@ def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
     with shared_edge() as edge:
         scene = _Scene(task.case, case, StageClock(announce), tensors, edge)
         try:
+            scene.compile_stock([item for words in task.variants for item in chosen(words)])
             rows = tuple(scene.comparison(words) for words in task.variants)
         except InvalidCase as error:
             return Compared(case=task.case, target=case.target, invalid=str(error))
@@ -69,12 +72,21 @@ class _Scene:
     ) -> None:
         self.path, self.case, self.clock, self.tensors, self.edge = path, case, clock, tensors, edge
         self._stock: Compiled | None = None
+        self._touched: frozenset[Place] = frozenset()
         self._judged: tuple[Observation, tuple[Finding, ...]] | None = None
+
+    def compile_stock(self, corrections: Sequence[Correction]) -> None:
+        """Compile the case as the installed packages do, and note which places of corrections that reaches."""
+        unique = {item.name: item for item in corrections}
+        with touched(tuple(unique.values())) as places:
+            self._stock = self._compiled(None)
+        self._touched = frozenset(places)
 
     def comparison(self, words: tuple[str, ...]) -> Comparison:
         corrections = chosen(words)
-        if self._stock is None:
-            self._stock = self._compiled(None)
+        assert self._stock is not None
+        if not changed_places(corrections) & self._touched:
+            return Comparison(variant=words, same=True)
         shares = {reach_of(change.module) for item in corrections for change in item.changes}
         self.edge.enabled = not shares & {"quantization", "edge"}
         with applied(corrections):

@@ -50,14 +50,25 @@ def applied(corrections: Sequence[Correction]) -> Iterator[None]:
         yield
 
 
-def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> None:
+def function_at(module: ModuleType, place: str) -> FunctionType | None:
+    """The loaded function at a place; None if an assignment is there."""
+    owner, name = _owner(module, place)
+    value = vars(owner)[name]
+    return _function(value) if isinstance(value, (FunctionType, staticmethod, classmethod, property)) else None
+
+
+def _owner(module: ModuleType, place: str) -> tuple[Any, str]:
+    """What a place is an attribute of: the module or a class of it."""
     owner: Any = module
     *path, name = place.split(".")
     for word in path:
         owner = vars(owner)[word]
-    node = node_at(ast.parse(text), place)
-    if isinstance(node, ast.FunctionDef):
-        function = _function(vars(owner)[name])
+    return owner, name
+
+
+def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> None:
+    function = function_at(module, place)
+    if function is not None:
         before, after = function.__code__, _code(module.__name__, text, place)
         if (before.co_freevars, _signature(before)) != (after.co_freevars, _signature(after)):
             raise CannotRun(
@@ -67,6 +78,8 @@ def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> Non
         function.__code__ = after
         stack.callback(setattr, function, "__code__", before)
         return
+    owner, name = _owner(module, place)
+    node = node_at(ast.parse(text), place)
     assert isinstance(node, (ast.Assign, ast.AnnAssign))
     assert node.value is not None
     value = eval(compile(ast.Expression(node.value), str(file_of(module.__name__)), "eval"), vars(module))
@@ -109,10 +122,15 @@ def _signature(code: CodeType) -> tuple[Any, ...]:
 @cache
 def _code(module: str, text: str, place: str) -> CodeType:
     """The code object of a function in a module's text."""
-    waiting = [compile(text, str(file_of(module)), "exec", dont_inherit=True)]
+    return code_of(compile(text, str(file_of(module)), "exec", dont_inherit=True), place)
+
+
+def code_of(module: CodeType, place: str) -> CodeType:
+    """The code object of a function inside that of its module."""
+    waiting = [module]
     while waiting:
         code = waiting.pop()
         if code.co_qualname == place:
             return code
         waiting += [item for item in code.co_consts if isinstance(item, CodeType)]
-    raise CannotRun(f"{module}:{place} is no function; a correction's place is a function or a class's assignment")
+    raise CannotRun(f"{place} is no function; a correction's place is a function or a class's assignment")

@@ -64,15 +64,19 @@ SLICES = '''
 """A method for checks of slices."""
 
 
-def rejected(name: str, source: str, u55: bool = False) -> tuple[Change, ...]:
+U55 = "self.tosa_spec.is_U55_subset"
+"""The condition of checks for Ethos-U55 and U65 only."""
+
+
+def rejected(name: str, source: str, condition: str = "") -> tuple[Change, ...]:
     """The changes that define a check and give it to the partitioner.
 
     :param source: text of the class ``name``, after ``class``.
-    :param u55: is it for Ethos-U55 and U65 only?
+    :param condition: a Python expression inside ``EthosUPartitioner.__init__``: when the check is made.
     """
     adds = f"        self.additional_checks = [*(self.additional_checks or ()), {name}()]\n"
-    if u55:
-        adds = "        if self.tosa_spec.is_U55_subset:\n" + adds.replace("        self", "            self", 1)
+    if condition:
+        adds = f"        if {condition}:\n    {adds}"
     imports = f"""\
 
         # Vela compiles this pattern wrongly.

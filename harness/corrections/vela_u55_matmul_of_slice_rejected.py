@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, SLICES, THROUGH, rejected
+from harness.corrections.vela_check import CONSUMERS, SLICES, THROUGH, U55, rejected
 
 _CHECK = (
     '''\
@@ -36,7 +36,7 @@ CORRECTION = Correction(
         "takes the whole tensor."
     ),
     change="For Ethos-U55 and U65, EthosUPartitioner rejects a slice that is the first operand of mm or bmm.",
-    changes=rejected("VelaU55MatmulOfSliceCheck", _CHECK, u55=True),
+    changes=rejected("VelaU55MatmulOfSliceCheck", _CHECK, U55),
     patterns=(("slice|chunk|split|narrow|select", "matmul|bmm|mm"),),
     workaround=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import rejected
+from harness.corrections.vela_check import U55, rejected
 
 _CHECK = '''\
     """Reject elementwise operators of five axes whose first operand has one
@@ -36,7 +36,7 @@ CORRECTION = Correction(
         "of the first is a part of the other's. With more than four axes one of them is folded before, so it is not."
     ),
     change="For Ethos-U55 and U65, EthosUPartitioner rejects such an operator if the first operand has one element.",
-    changes=rejected("VelaU55Rank5ScalarFirstCheck", _CHECK, u55=True),
+    changes=rejected("VelaU55Rank5ScalarFirstCheck", _CHECK, U55),
     patterns=(("add|sub|mul|minimum|maximum|rsub|div",),),
     workaround=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import THROUGH, rejected
+from harness.corrections.vela_check import THROUGH, U55, rejected
 
 _CHECK = (
     '''\
@@ -52,7 +52,7 @@ CORRECTION = Correction(
         "subtraction has the reshaped output and the unreshaped maximum, which it broadcasts."
     ),
     change="For Ethos-U55 and U65, EthosUPartitioner rejects amin if its result is reshaped.",
-    changes=rejected("VelaU55SqueezedMinimumCheck", _CHECK, u55=True),
+    changes=rejected("VelaU55SqueezedMinimumCheck", _CHECK, U55),
     patterns=(("amin",),),
     workaround=True,
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from harness.corrections.correction import Correction, Edit
+from harness.corrections.correction import Correction
 from harness.corrections.vela_check import CONSUMERS, THROUGH, rejected
 
 _CHECK = (
@@ -81,18 +79,8 @@ _CHECK = (
 '''
 )
 
-_CHECKS, _PARTITIONER = rejected("VelaU55TableBehindShramCheck", _CHECK, u55=True)
-
-
-def _for_small(edit: Edit) -> Edit:
-    """The edit, for the two configurations with 16 banks of SHRAM only."""
-    return replace(
-        edit,
-        new=edit.new.replace(
-            "self.tosa_spec.is_U55_subset", 'compile_spec.target.lower() in ("ethos-u55-32", "ethos-u55-64")'
-        ),
-    )
-
+_SMALL = 'compile_spec.target.lower() in ("ethos-u55-32", "ethos-u55-64")'
+"""The two configurations with 16 banks of SHRAM."""
 
 CORRECTION = Correction(
     name="vela-u55-table-behind-shram-rejected",
@@ -102,7 +90,7 @@ CORRECTION = Correction(
         "blocks of a transpose with a fused TABLE. The table is loaded behind the end of SHRAM."
     ),
     change="For Ethos-U55-32 and -64, EthosUPartitioner rejects a table of int8 beside a transpose.",
-    changes=(_CHECKS, replace(_PARTITIONER, edits=tuple(_for_small(edit) for edit in _PARTITIONER.edits))),
+    changes=rejected("VelaU55TableBehindShramCheck", _CHECK, _SMALL),
     patterns=(
         (
             "conv1d|conv2d|conv_transpose2d|avg_pool2d|adaptive_avg_pool2d|max_pool2d|upsample|permute|transpose",

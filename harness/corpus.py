@@ -11,7 +11,8 @@
     recipe = "edited=cat"           # optional: a word without which a recipe does not show the bug
 
     [lines.seed]
-    status = "reproduces"           # or "fixed": it does not show there (any more, or yet)
+    status = "reproduces"           # or "fixed": it does not show there (any more, or yet), or "hidden": only
+                                    # the bugs of ``other`` show, and end the case before or stand in its way
     bucket = "v1/numeric/…"         # the coarse bucket on this line
     message = "(-127, 127)"         # optional: a part of the finding's message
     also = ["v1/qparams/…"]         # optional: further buckets in which this very bug shows
@@ -39,7 +40,14 @@ from harness.target import parse_target
 from harness.triage import VALUE_ORACLES, Finding, any_family, any_pass, any_range, contains_in_order, without_pass
 
 Outcome = Literal[
-    "reproduces", "fixed", "unexpected pass", "unexpected failure", "other failure", "cannot run", "no expectation"
+    "reproduces",
+    "fixed",
+    "hidden",
+    "unexpected pass",
+    "unexpected failure",
+    "other failure",
+    "cannot run",
+    "no expectation",
 ]
 
 
@@ -50,7 +58,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     :param other: buckets of other bugs, with entries of their own, that its case shows as well.
     """
 
-    status: Literal["reproduces", "fixed"]
+    status: Literal["reproduces", "fixed", "hidden"]
     bucket: str = ""
     message: str = ""
     also: tuple[str, ...] = ()
@@ -205,10 +213,13 @@ def judged(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:
         what = "; ".join(item.message for item in findings) or "nothing found"
     elif not findings:
         outcome = "fixed" if expected.status == "fixed" else "unexpected pass"
-        what, counts = "nothing found", outcome == "unexpected pass"
+        what = "nothing found"
+        if expected.status == "hidden" and result.findings:
+            outcome, what, findings = "hidden", result.findings[0].message, result.findings
+        counts = outcome == "unexpected pass"
     else:
         hits = [item for item in findings if item.bucket == expected.bucket and expected.message in item.message]
-        if expected.status == "fixed":
+        if expected.status != "reproduces":
             outcome = "unexpected failure"
         else:
             outcome = "reproduces" if hits else "other failure"

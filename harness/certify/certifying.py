@@ -279,7 +279,7 @@ class Certifier:
         for done, (items, result) in enumerate(zip(missing.values(), self.pool.compare(tasks), strict=True), 1):
             rows = result.comparisons
             if result.problem is not None:
-                rows = tuple(self._one_by_one(item[1], item[2]) for item in items)
+                rows = tuple(self._alone(item[1], item[2]) for item in items)
             for item, row in zip(items, rows, strict=result.invalid is None):
                 self._store.put(item[3], item[0].target, row)
             if done % 10 == 0 or done == len(tasks):
@@ -287,8 +287,14 @@ class Certifier:
         found = [(case, path, self._store.get(digest, case.target, words)) for case, path, words, digest in wanted]
         return [_Compared(case, path, row) for case, path, row in found if row is not None]
 
-    def _one_by_one(self, path: str, words: Variant) -> Comparison:
-        """A comparison whose worker died: each run by itself, a death being a finding like any other."""
+    def _alone(self, path: str, words: Variant) -> Comparison:
+        """A comparison of a case that ended a worker: most variants do not even execute it.
+
+        Where one does, each run is made by itself, and its death is a finding like any other.
+        """
+        [again] = self.pool.compare([CompareTask(case=path, variants=(words,))])
+        if again.comparisons:
+            return again.comparisons[0]
         runs = [*self.pool.run(Task(case=path, corrections=item, confirm=False) for item in ((), words))]
         stock, corrected = (tuple(item for item in run.findings if not item.information) for run in runs)
         return Comparison(variant=words, what="a run ends the process", stock=stock, corrected=corrected)

@@ -105,7 +105,7 @@ class _Scene:
     def _compiled(self, like: Compiled | None) -> Compiled:
         """Compile the case, from the quantized graph of an earlier compile if that is given."""
         torch.compiler.reset()
-        if like is None or like.quantized is None:
+        if like is None or like.quantized is None or like.record.mutated:  # its module is no longer the user's
             return compile_case(self.case, self.clock, self.tensors)
         target, recipe = parse_target(self.case.target), parse_recipe(self.case.recipe)
         fresh = replace(  # lowering works in place, and a partitioner keeps what it saw

@@ -16,7 +16,7 @@ from harness.corrections import Correction
 from harness.pool import Pool
 from harness.protocol import EmitTask
 
-GRAPHS = 10
+GRAPHS = 5
 _TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
 
 

@@ -44,6 +44,34 @@ class ClampRescalesPass(ArmPass):
                 return False
         return len(node.users) > 0
 
+    def _is_between_conv_and_table(self, node: Node) -> bool:
+        """Return True for a RESCALE that reads a convolution and is read by TABLEs.
+
+        Vela 5.1.0 fuses a CLAMP and a TABLE into the convolution, and drops the
+        TABLE if a TRANSPOSE follows (Ethos-U85), so there must be no CLAMP.
+
+        """
+        conv_targets = (
+            exir_ops.backend.tosa.CONV2D.default,
+            exir_ops.backend.tosa.DEPTHWISE_CONV2D.default,
+            exir_ops.backend.tosa.TRANSPOSE_CONV2D.default,
+        )
+        return node.all_input_nodes[0].target in conv_targets and self._is_table_input(
+            node
+        )
+
+    def _is_table_input(self, node: Node) -> bool:
+        """Return True if only TABLEs read the value, also reshaped or transposed."""
+        moves = (
+            exir_ops.backend.tosa.RESHAPE.default,
+            exir_ops.backend.tosa.TRANSPOSE.default,
+        )
+        return len(node.users) > 0 and all(
+            user.target == exir_ops.backend.tosa.TABLE.default
+            or (user.target in moves and self._is_table_input(user))
+            for user in node.users
+        )
+
     def call(self, graph_module: GraphModule) -> PassResult:
         modified = False
         for node in list(graph_module.graph.nodes):
@@ -57,6 +85,8 @@ class ClampRescalesPass(ArmPass):
                 continue
             quant_range = node.meta.pop("quant_range", None)
             if quant_range is None or self._is_clamped(node, *quant_range):
+                continue
+            if self._is_between_conv_and_table(node):
                 continue
             with graph_module.graph.inserting_after(node):
                 clamp_node = create_node(
@@ -88,7 +118,8 @@ CORRECTION = Correction(
     ),
     change=(
         "A RESCALE made from such a quantize node is marked with its qmin and qmax, and a new last pass inserts a "
-        "CLAMP after each marked RESCALE, and each NEGATE or AVG_POOL2D with such qparams, that no CLAMP bounds yet."
+        "CLAMP after each marked RESCALE, and each NEGATE or AVG_POOL2D with such qparams, that no CLAMP bounds yet. "
+        "Not between a convolution and a TABLE, where Vela would drop the TABLE: there the range stays open."
     ),
     changes=(
         Change(

@@ -112,6 +112,19 @@ def test_replay_expects_a_corrected_bug_to_be_gone(tmp_path, default_line):
     assert judged(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "reproduces"
 
 
+def test_an_entry_may_be_hidden_behind_another_bug(tmp_path, default_line):
+    import datetime
+
+    expected = Expectation(status="hidden", other=(B,))
+    mine = Entry(tmp_path, Status(title="t", expires=datetime.date(2999, 1, 1), lines={"default": expected}))
+    today = datetime.date(2026, 1, 1)
+    row = judged(mine, CaseResult(case="c", findings=(finding(B),)), today)
+    assert (row.outcome, row.counts, row.findings) == ("hidden", False, (finding(B),))
+    assert judged(mine, CaseResult(case="c"), today).outcome == "unexpected pass"
+    assert judged(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "unexpected failure"
+    assert not mine.knows(finding(B))
+
+
 def test_comparisons_are_kept_by_what_they_depend_on(tmp_path, monkeypatch):
     file = tmp_path / "deep" / "comparisons.jsonl"
     row = Comparison(variant=(NEG,), what="other TOSA", stock=(finding(A),))

@@ -1,0 +1,104 @@
+"""Corrections of the installed release, applied to real lowerings: the bugs go, and patches do the same."""
+
+import json
+import shutil
+
+import pytest
+
+from harness.certify.certifying import Plan
+from harness.certify.patching import patch_difference
+from harness.compat.releases import installed
+from harness.corpus import default_corpus, entries, with_corrections
+from harness.corrections import corrections
+from harness.corrections.patch import diff_of, patched_package
+from harness.pool import Pool
+from harness.protocol import Task
+from tests.integration.test_commands import armdiff, check
+
+RELEASE = installed().get("executorch", "")
+NEEDED = [name for name, item in corrections().items() if item.for_release(RELEASE)]
+
+SEED_001 = """
+import torch
+class TinyConvReluCat(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = torch.nn.Conv2d(4, 4, 3, padding=1)
+        self.conv2 = torch.nn.Conv2d(8, 4, 1)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.uniform_(-0.1, 0.1)
+    def forward(self, x, y):
+        return self.conv2(torch.cat((torch.relu(self.conv1(x)), y), dim=1))
+torch.manual_seed(0)
+model = TinyConvReluCat()
+calibration = [(torch.rand(1, 4, 16, 16), torch.rand(1, 4, 16, 16) - 0.065)]
+"""
+
+
+@pytest.mark.skipif(not NEEDED, reason="the installed release needs no correction")
+def test_all_corrections_together_leave_nothing_of_the_corpus(tmp_path):
+    armdiff("replay", default_corpus(), "--correction", "all", "--json", "replay.json", cwd=tmp_path)
+    rows = json.loads((tmp_path / "replay.json").read_text())["entries"]
+    against = [(row["entry"], row["outcome"], row["what"]) for row in rows if row["counts"]]
+    assert against == []
+    covered = {entry for name in NEEDED for entry in corrections()[name].entries}
+    assert {row["entry"] for row in rows if row["outcome"] == "fixed"} >= covered
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """Each needed correction by itself on its corpus cases: (name, entry) -> findings and problem."""
+    corpus = {entry.name: entry for entry in entries([default_corpus()])}
+    pairs = [(name, entry) for name in NEEDED for entry in corrections()[name].entries]
+    with Pool(2) as pool:
+        tasks = [
+            Task(case=str(corpus[entry].folder / "case.json"), corrections=(name,), confirm=False, probes="none")
+            for name, entry in pairs
+        ]
+        return dict(zip(pairs, pool.run(tasks), strict=True))
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_correction_by_itself_removes_its_bug(name, alone):
+    corpus = with_corrections(entries([default_corpus()]), (corrections()[name],))
+    for entry in corpus:
+        if entry.name not in corrections()[name].entries:
+            continue
+        result = alone[name, entry.name]
+        assert (result.problem, result.invalid) == (None, None)
+        found = [
+            item
+            for item in result.findings
+            if not item.information and item.bucket not in entry.status.lines["default"].other
+        ]
+        assert [item.message for item in found if not any(other.knows(item) for other in corpus)] == []
+
+
+@pytest.mark.skipif(RELEASE != "1.5.1", reason="the bug shows on executorch 1.5.1")
+def test_the_user_s_view(tmp_path):
+    options = ("--recipe", "a8w8,qmin=-127", "--probes", "none", "--json", "out.json")
+    check(tmp_path, SEED_001, *options)
+    stock = json.loads((tmp_path / "out.json").read_text())["findings"]
+    assert {item["oracle"] for item in stock if item["known"]} >= {"numeric", "qparams"}
+    result = check(tmp_path, SEED_001, *options, "--correction", "all")
+    data = json.loads((tmp_path / "out.json").read_text())
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert [item for item in data["findings"] if not item["information"]] == []
+    assert set(data["corrections"]) == set(NEEDED)
+
+
+@pytest.mark.skipif(
+    not NEEDED or shutil.which("git") is None, reason="needs a correction of the installed release, and git"
+)
+def test_the_exported_patch_gives_what_the_correction_gives(tmp_path):
+    item = corrections()["neg-rescaled"]
+    file = tmp_path / "neg.patch"
+    file.write_text(diff_of((item,)))
+    assert "diff --git a/backends/arm/_passes/insert_rescales_pass.py" in file.read_text()
+    site = patched_package((item,), file, tmp_path / "scratch")
+    corpus = [entry for entry in entries([default_corpus()]) if entry.name in item.entries]
+    plan = Plan((item,), corpus, 5, 0, tmp_path)
+    with Pool(1) as corrected, Pool(1, first_on_path=site) as patched, Pool(1) as stock:
+        assert patch_difference(item, plan, corrected, patched) == ""
+        assert "corrected" in patch_difference(item, plan, corrected, stock), "stock is another program"

@@ -266,7 +266,8 @@ def _rescaled_range(operand: Meaning, ratio: Array, zero_point: int, low: float,
     if operand.zero_point is None or not np.isfinite([operand.low, operand.high]).all():
         return low, high
     ends = np.outer([operand.low - operand.zero_point, operand.high - operand.zero_point], ratio) + zero_point
-    return max(low, float(np.ceil(ends.min() - 0.5))), min(high, float(np.floor(ends.max() + 0.5)))
+    # a result that is exactly a lowest code stays it: a quantize node's qmin would seem not to be enforced
+    return max(low, float(np.ceil(ends.min() - 0.5))), min(high, float(np.ceil(ends.max() + 0.5)))
 
 
 def _convolution(walk: Walk, operator: TosaOperator) -> Meaning:

@@ -121,7 +121,7 @@ def test_a_clamp_bounds_the_range_of_codes():
 def test_a_rescale_carries_the_range_and_saturates_it():
     operator, tensors = rescale("r", "x", 1 << 30, 28)
     walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(0.5, 0, 0, 10)})
-    assert (walk.meanings["r"].low, walk.meanings["r"].high) == (-1, 41)
+    assert (walk.meanings["r"].low, walk.meanings["r"].high) == (0, 41)
     walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(0.5)})
     assert (walk.meanings["r"].low, walk.meanings["r"].high) == (-128, 127)
 

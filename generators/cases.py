@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import hypothesis
 import msgspec
@@ -27,7 +27,7 @@ from generators.recipes import recipes
 from harness.case import Case, Graph, Seeds
 from harness.operators import Draw
 from harness.target import parse_target
-from harness.triage import contains_in_order, operator_chain
+from harness.triage import has_pattern
 
 SAMPLES = (2, 1, 2, 3)
 SEEDS = st.integers(0, 99)
@@ -71,13 +71,8 @@ def draw_block(seed: int, block: int, count: int, targets: Sequence[str]) -> lis
 
     A larger ``count`` appends to what a smaller one returns.
     """
-    found: dict[str, tuple[Case, ...]] = {}
-    for run in range(count + 1):
-        for drawn in _fresh_examples(run_seed(seed, block, run), cases(tuple(targets), graphs())):
-            found.setdefault(graph_digest(drawn[0].graph), drawn)
-        if len(found) >= count:
-            break
-    return list(found.values())[:count]
+    strategy = cases(tuple(targets), graphs())
+    return _first(count, (_fresh_examples(run_seed(seed, block, run), strategy) for run in range(count + 1)))
 
 
 def draw_with(
@@ -89,13 +84,17 @@ def draw_with(
 
     :param patterns: operators in order, ``relu|hardtanh`` for either; ``()`` is in every graph.
     """
-    found: dict[str, tuple[Case, ...]] = {}
     strategy = cases(tuple(targets), graphs_with(patterns))
-    for run in range(4 * count):
-        for drawn in _fresh_examples(run_seed(seed, -1, run), strategy):
-            chain = operator_chain(drawn[0].graph)
-            if any(contains_in_order(chain, pattern) for pattern in patterns):
-                found.setdefault(graph_digest(drawn[0].graph), drawn)
+    runs = (_fresh_examples(run_seed(seed, -1, run), strategy) for run in range(4 * count))
+    return _first(count, ([item for item in drawn if has_pattern(item[0].graph, patterns)] for drawn in runs))
+
+
+def _first(count: int, runs: Iterable[list[tuple[Case, ...]]]) -> list[tuple[Case, ...]]:
+    """The first ``count`` different graphs of several runs, no more of which are made than it takes."""
+    found: dict[str, tuple[Case, ...]] = {}
+    for drawn in runs:
+        for item in drawn:
+            found.setdefault(graph_digest(item[0].graph), item)
         if len(found) >= count:
             break
     return list(found.values())[:count]

@@ -13,6 +13,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from harness.aten import check_aten_node
 from harness.case import DTYPES, SCHEMA, Case, Distribution, Graph, Node, TensorType
 from harness.constants import check_constant
@@ -28,6 +30,16 @@ ELEMENT_LIMIT = 1 << 28
 def value_types(graph: Graph) -> Mapping[str, TensorType]:
     """The type of every value of a graph that has been checked."""
     return _Checker(graph).run()
+
+
+def retargeted(case: Case, target: str) -> Case:
+    """A case for another target.
+
+    :raises BadInput: its recipe does not fit the target.
+    """
+    changed = msgspec.structs.replace(case, target=target)
+    check_case(changed)
+    return changed
 
 
 def check_case(case: Case) -> None:

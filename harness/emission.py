@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from harness.building import load_tensors
 from harness.case import read_case
-from harness.checking import check_case
+from harness.checking import retargeted
 from harness.errors import BadInput
 from harness.lowering import StageClock, compile_program, quantize
 from harness.observation import headline
@@ -34,9 +32,8 @@ def emit_program(task: EmitTask, announce: Callable[[str], None]) -> Emitted:
     path = Path(task.case)
     case = read_case(path)
     if task.target is not None:
-        case = msgspec.structs.replace(case, target=task.target)
         try:
-            check_case(case)
+            case = retargeted(case, task.target)
         except BadInput as error:
             raise error.inside(task.case) from None
     tensors = load_tensors(case, path if path.is_dir() else path.parent)

@@ -172,7 +172,7 @@ class Pool:
         if isinstance(answer, Death):
             return Compared(
                 case=task.case,
-                target=task.target or read_case(Path(task.case)).target,
+                target=read_case(Path(task.case)).target,
                 problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}: "
                 f"{telling_line(answer.log)}",
             )

@@ -68,13 +68,11 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     """Compile a case stock and with each of several variants (``harness.certify``).
 
     :param case: path of the case file; its tensors lie beside it.
-    :param target: compile for this target instead of the case's own.
     :param variants: sets of names or files of corrections that apply together.
     """
 
     case: str
     variants: tuple[tuple[str, ...], ...]
-    target: str | None = None
 
 
 class Stage(msgspec.Struct, frozen=True, tag="stage"):

@@ -150,6 +150,12 @@ def contains_in_order(chain: Sequence[str], wanted: Sequence[str]) -> bool:
     return all(any({item, _plain(item)} & {*word.split("|")} for item in rest) for word in wanted)
 
 
+def has_pattern(graph: Graph, patterns: Sequence[Sequence[str]]) -> bool:
+    """Does a graph contain one of several operator patterns (``contains_in_order``)?"""
+    chain = operator_chain(graph)
+    return any(contains_in_order(chain, pattern) for pattern in patterns)
+
+
 def _plain(operator: str) -> str:
     """``aten.relu_.default`` as the generator calls it: ``relu``."""
     return operator.split(".")[1].removesuffix("_") if operator.startswith("aten.") else operator

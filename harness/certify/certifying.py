@@ -14,17 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import msgspec
+from typing import NamedTuple
 
 from generators.cases import draw_with
 from harness.campaign import write_case
 from harness.case import Case, case_digest, read_case
 from harness.certify.deciding import by_bucket, outcome_of, refuses, remaining, tally, verdict_on
-from harness.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
+from harness.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Verdict
 from harness.certify.smaller import smallest
 from harness.certify.store import Store
-from harness.checking import check_case
+from harness.checking import retargeted
 from harness.compat.releases import installed, release_line
 from harness.corpus import Entry, with_corrections
 from harness.corrections import Correction, chosen
@@ -33,7 +32,7 @@ from harness.errors import BadInput
 from harness.pool import Pool
 from harness.protocol import CaseResult, CompareTask, Comparison, Task
 from harness.target import DEFAULT_TARGETS, parse_target
-from harness.triage import Finding, contains_in_order, operator_chain
+from harness.triage import Finding, has_pattern, operator_chain
 
 ETHOS_U_SHARE = 5
 """Of five graphs on TOSA one is compared on each Ethos-U target, too."""
@@ -60,8 +59,26 @@ class Plan:
     seed: int
     out: Path
 
-    def word(self, correction: Correction) -> str:
-        return correction.origin or correction.name
+
+class _Step(NamedTuple):
+    """A part of (c) or (d).
+
+    :param name: what the certificate calls its cases.
+    :param alone: with the one correction; otherwise with all together.
+    :param drawn: on drawn graphs; otherwise on the corpus.
+    """
+
+    name: str
+    alone: bool
+    drawn: bool
+
+
+_STEPS = (
+    _Step("graphs", alone=True, drawn=True),
+    _Step("corpus", alone=True, drawn=False),
+    _Step("together", alone=False, drawn=True),
+    _Step("corpus together", alone=False, drawn=False),
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,7 @@ class Certifier:
     def __post_init__(self) -> None:
         self._store = Store(self.plan.out / f"comparisons-{release_line() or 'unknown'}.jsonl")
         own = (item for item in self.plan.corrections if item.for_release(_executorch()))
-        self._together = tuple(dict.fromkeys((*_names(chosen(("all",))), *map(self.plan.word, own))))
+        self._together = tuple(dict.fromkeys(item.word for item in (*chosen(("all",)), *own)))
 
     def certificates(self) -> Iterator[Certificate]:
         """A certificate for every correction of the plan, as soon as it is decided."""
@@ -103,62 +120,50 @@ class Certifier:
     # ---- one certificate ------------------------------------------------------------------------------------------
 
     def _certificate(self, correction: Correction) -> Certificate:
-        word, trouble = self.plan.word(correction), dict[str, str]()
-        shown, left = self._shown(correction, (word,), self._together)
-        counterexample = None
-        if left:
-            trouble["corrected"] = left[0].message
+        shown, left = self._shown(correction, (correction.word,), self._together)
+        bug = any(row.bug for row in shown)
+        trouble = {"corrected": left[0].message} if left else {}
         moved: list[Moved] = []
-        if any(row.bug for row in shown) and not trouble:
-            for rows, name in (
-                (self._graphs(correction), "graphs"),
-                (self._corpus((word,)), "corpus"),
-                (self._graphs(None), "together"),
-                (self._corpus(self._together), "corpus together"),
-            ):
-                one = correction if name in ("graphs", "corpus") else None
-                variant = chosen((word,) if one else self._together)
-                corpus = with_corrections(self.plan.corpus, variant)
-                found = [(item, outcome_of(item.comparison, corpus)) for item in rows]
-                for target in dict.fromkeys(item.case.target for item, _ in found):
-                    outcomes = tally(outcome for item, outcome in found if item.case.target == target)
-                    moved.append(Moved(cases=name, target=target, outcomes=outcomes))
-                bad = [item for item, outcome in found if refuses(outcome, one)]
-                if bad:
-                    counterexample = self._counterexample(bad, one, corpus)
-                    trouble["nothing else moved" if one else "all corrections together"] = counterexample.what
-                    break
-        verdict, why = verdict_on(any(row.bug for row in shown), trouble)
-        return self._filled(
-            correction, verdict=verdict, why=why, shown=shown, moved=moved, counterexample=counterexample
-        )
+        counterexample = None
+        for step in _STEPS if bug and not trouble else ():
+            one = correction if step.alone else None
+            words = (correction.word,) if step.alone else self._together
+            rows = self._graphs(one) if step.drawn else self._corpus(words)
+            corpus = with_corrections(self.plan.corpus, chosen(words))
+            found = [(item, outcome_of(item.comparison, corpus)) for item in rows]
+            for target in dict.fromkeys(item.case.target for item, _ in found):
+                outcomes = tally(outcome for item, outcome in found if item.case.target == target)
+                moved.append(Moved(cases=step.name, target=target, outcomes=outcomes))
+            bad = [item for item, outcome in found if refuses(outcome, one)]
+            if bad:
+                counterexample = self._counterexample(bad, corpus)
+                trouble = {"nothing else moved" if step.alone else "all corrections together": counterexample.what}
+                break
+        verdict, why = verdict_on(bug, trouble)
+        return self._filled(correction, verdict, why, shown, moved, counterexample)
 
     def _not_written_for(self, correction: Correction) -> Certificate:
         """Stock alone, on a release that the correction has no form for."""
         shown, _ = self._shown(correction, None, None)
-        if any(row.bug for row in shown):
-            why = f"stock shows the bug, and the correction has no form for executorch {_executorch()}"
-            return self._filled(correction, verdict="refused", why=why, shown=shown)
         verdict, why = verdict_on(False, {})
-        return self._filled(correction, verdict=verdict, why=why, shown=shown)
+        if any(row.bug for row in shown):
+            verdict = "refused"
+            why = f"stock shows the bug, and the correction has no form for executorch {_executorch()}"
+        return self._filled(correction, verdict, why, shown)
 
-    def _filled(self, correction: Correction, **found: object) -> Certificate:
-        functions = []
-        if correction.for_release(_executorch()):
-            for module in edited_modules((correction,)):
-                for place in module.places:
-                    before, after = source_of(module.before, place), source_of(module.after, place)
-                    assert before is not None
-                    assert after is not None
-                    functions.append(
-                        Function(
-                            module=module.module, place=place, installed=digest_of(before), corrected=digest_of(after)
-                        )
-                    )
-        moved = found.get("moved") or ()
-        counts = {row.target: sum(row.outcomes.values()) for row in moved if row.cases == "graphs"}  # type: ignore[attr-defined]
+    def _filled(
+        self,
+        correction: Correction,
+        verdict: Verdict,
+        why: str,
+        shown: Sequence[Shown],
+        moved: Sequence[Moved] = (),
+        counterexample: Counterexample | None = None,
+    ) -> Certificate:
         return Certificate(
             name=correction.name,
+            verdict=verdict,
+            why=why,
             line=release_line() or "unknown",
             releases=dict(installed()),
             workaround=correction.workaround,
@@ -167,11 +172,13 @@ class Certifier:
             upstream=correction.upstream,
             written_for=correction.releases,
             digest=correction.digest(_executorch()),
-            functions=tuple(functions),
-            graphs=counts,
+            functions=tuple(_functions(correction)),
+            shown=tuple(shown),
+            moved=tuple(moved),
+            graphs={row.target: sum(row.outcomes.values()) for row in moved if row.cases == "graphs"},
             seed=self.plan.seed,
-            command=f"armdiff certify {self.plan.word(correction)} --graphs {self.plan.graphs} --seed {self.plan.seed}",
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()},  # type: ignore[arg-type]
+            counterexample=counterexample,
+            command=f"armdiff certify {correction.word} --graphs {self.plan.graphs} --seed {self.plan.seed}",
         )
 
     # ---- (a) and (b): the corpus cases of the bug ----------------------------------------------------------------
@@ -216,9 +223,8 @@ class Certifier:
         for target in DEFAULT_TARGETS if case.tensors is None else ():
             if parse_target(target).family in families or not parse_target(case.target).quantized:
                 continue
-            other = msgspec.structs.replace(case, target=target)
             try:
-                check_case(other)
+                other = retargeted(case, target)
             except BadInput:
                 continue
             yield other, str(write_case(other, self.plan.out / "cases"))
@@ -234,7 +240,7 @@ class Certifier:
 
     def _compare_ahead(self, needed: Sequence[Correction]) -> None:
         """Make every comparison that the steps will ask for, sharing each case's stock compile."""
-        cases = [case for item in needed for case in self._corpus_cases((self.plan.word(item),))]
+        cases = [case for item in needed for case in self._corpus_cases((item.word,))]
         self._compare([*cases, *self._corpus_cases(self._together)], "corpus")
         self._compare([case for item in (*needed, None) for case in self._drawn(item)], "drawn graphs")
 
@@ -248,10 +254,10 @@ class Certifier:
         release needs, so that corrections share cases, and from a correction's own patterns if too few
         of those have one.
         """
-        words = (self.plan.word(correction),) if correction else self._together
+        words = (correction.word,) if correction else self._together
         drawn = self._sequence()
         if correction is not None:
-            drawn = [cases for cases in drawn if _has(cases[0], correction)]
+            drawn = [cases for cases in drawn if has_pattern(cases[0].graph, correction.patterns)]
             if len(drawn) < self.plan.graphs:
                 own = draw_with(correction.patterns, self.plan.seed, self.plan.graphs, DEFAULT_TARGETS)
                 seen = {case_digest(cases[0]) for cases in drawn}
@@ -299,9 +305,7 @@ class Certifier:
         stock, corrected = (tuple(item for item in run.findings if not item.information) for run in runs)
         return Comparison(variant=words, what="a run ends the process", stock=stock, corrected=corrected)
 
-    def _counterexample(
-        self, bad: Sequence[_Compared], correction: Correction | None, corpus: Sequence[Entry]
-    ) -> Counterexample:
+    def _counterexample(self, bad: Sequence[_Compared], corpus: Sequence[Entry]) -> Counterexample:
         """The smallest case that refuses, cut down as far as it goes on refusing in the same way."""
         first = min(bad, key=lambda item: (len(item.case.graph.nodes), item.path))
         outcome = outcome_of(first.comparison, corpus)
@@ -332,18 +336,18 @@ class Certifier:
         )
 
 
-def _has(case: Case, correction: Correction) -> bool:
-    """Does a case have an operator pattern of a correction?"""
-    chain = operator_chain(case.graph)
-    return any(contains_in_order(chain, pattern) for pattern in correction.patterns)
+def _functions(correction: Correction) -> Iterator[Function]:
+    """The places that a correction changes on the installed release."""
+    for module in edited_modules((correction,)):
+        for place in module.places:
+            before, after = source_of(module.before, place), source_of(module.after, place)
+            assert before is not None
+            assert after is not None
+            yield Function(module=module.module, place=place, installed=digest_of(before), corrected=digest_of(after))
 
 
 def _executorch() -> str:
     return installed().get("executorch", "")
-
-
-def _names(corrections: Iterable[Correction]) -> list[str]:
-    return [item.name for item in corrections]
 
 
 def _is_the_bug(entry: Entry, finding: Finding) -> bool:

@@ -22,13 +22,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 import numpy as np
 import torch
 
 from harness.building import load_tensors
 from harness.case import Case, read_case
-from harness.checking import check_case
 from harness.compat.sharing import SharedEdge, shared_edge
 from harness.compat.stack import stack_for
 from harness.corrections import Correction, chosen
@@ -51,8 +49,6 @@ def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
     """Compare a case's stock compile with that of each variant."""
     path = Path(task.case)
     case = read_case(path)
-    if task.target is not None:
-        case = replace_target(case, task.target)
     tensors = load_tensors(case, path if path.is_dir() else path.parent)
     with shared_edge() as edge:
         scene = _Scene(task.case, case, StageClock(announce), tensors, edge)
@@ -119,16 +115,6 @@ class _Scene:
         observation = execute(compiled, self.clock, self.tensors)
         counted = [item for item in judge(observation) if not item.information]
         return observation, tuple(finding_of(item, self.case, self.path) for item in counted)
-
-
-def replace_target(case: Case, target: str) -> Case:
-    """A case for another target, checked.
-
-    :raises BadInput: its recipe does not fit the target.
-    """
-    changed = msgspec.structs.replace(case, target=target)
-    check_case(changed)
-    return changed
 
 
 @cache

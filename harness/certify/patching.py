@@ -26,7 +26,7 @@ def patch_difference(correction: Correction, plan: Plan, corrected: Pool, patche
     :param corrected: workers with the installed package, where the correction is applied.
     :param patched: workers with the patched package.
     """
-    words = (plan.word(correction),)
+    words = (correction.word,)
     for path, target in _cases(correction, plan):
         one = corrected.emit(EmitTask(case=path, target=target, corrections=words))
         other = patched.emit(EmitTask(case=path, target=target))

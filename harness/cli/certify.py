@@ -29,8 +29,6 @@ from harness.corrections.patch import diff_of, patched_package
 from harness.errors import CannotRun
 from harness.pool import Pool
 
-_CERTIFIED, _REFUSED = 0, 1
-
 
 @click.command()
 @click.argument("names", nargs=-1)
@@ -84,10 +82,10 @@ def certify(
             "certificates": [msgspec.to_builtins(item) for item in made],
         },
     )
+    refused = sum(item.verdict == "refused" for item in made)
     if json_file != "-":
-        refused = sum(item.verdict == "refused" for item in made)
         click.echo(f"{len(made)} certificates on {installed_line()}: {refused} refused")
-    sys.exit(_REFUSED if any(item.verdict == "refused" for item in made) else _CERTIFIED)
+    sys.exit(1 if refused else 0)
 
 
 def _wanted(names: tuple[str, ...]) -> tuple[Correction, ...]:

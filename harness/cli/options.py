@@ -110,7 +110,7 @@ def read_corrections(_: click.Context, __: click.Parameter, value: Sequence[str]
     """The words for the workers: names (``all`` replaced by what it stands for) and files."""
     found = chosen(value)
     edited_modules(found)  # refuses what was not written for the installed code, before anything starts
-    return tuple(item.origin or item.name for item in found)
+    return tuple(item.word for item in found)
 
 
 correction_option = click.option(

@@ -89,12 +89,21 @@ def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> Non
 
 def _define_new(module: ModuleType, edited: Edited, stack: ExitStack) -> None:
     """Define the module-level functions and classes that only the edited text has."""
+    for name, code in _new_definitions(edited):
+        stack.callback(_put_back, module, name, vars(module).get(name, _MISSING))
+        exec(code, vars(module))
+
+
+@cache
+def _new_definitions(edited: Edited) -> tuple[tuple[str, CodeType], ...]:
+    """Names of the functions and classes that only the edited text has, with the code that defines each."""
     kinds = (ast.FunctionDef, ast.ClassDef)
     known = {item.name for item in ast.parse(edited.before).body if isinstance(item, kinds)}
-    for item in ast.parse(edited.after).body:
-        if isinstance(item, kinds) and item.name not in known:
-            stack.callback(_put_back, module, item.name, vars(module).get(item.name, _MISSING))
-            exec(compile(ast.Module([item], []), str(file_of(module.__name__)), "exec"), vars(module))
+    return tuple(
+        (item.name, compile(ast.Module([item], []), str(file_of(edited.module)), "exec"))
+        for item in ast.parse(edited.after).body
+        if isinstance(item, kinds) and item.name not in known
+    )
 
 
 def _put_back(module: ModuleType, name: str, value: object) -> None:

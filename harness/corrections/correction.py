@@ -46,7 +46,7 @@ class Change:
 
     module: str
     place: str
-    digests: Mapping[str, str]
+    digests: Mapping[str, str] = field(hash=False)
     edits: tuple[Edit, ...]
 
 
@@ -73,6 +73,11 @@ class Correction:
     upstream: tuple[str, ...] = ()
     workaround: bool = False
     origin: str = field(default="", compare=False)
+
+    @property
+    def word(self) -> str:
+        """What ``--correction`` calls it: its name, or the file that defines it."""
+        return self.origin or self.name
 
     @property
     def releases(self) -> tuple[str, ...]:

@@ -89,12 +89,6 @@ def digest_of(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
-def installed_digest(change: Change) -> str | None:
-    """Digest of a change's place in the installed packages; None if the place is not there."""
-    source = source_of(text_of(change.module), change.place)
-    return None if source is None else digest_of(source)
-
-
 @dataclass(frozen=True)
 class Edited:
     """An upstream module with corrections.
@@ -113,7 +107,12 @@ def edited_modules(corrections: Sequence[Correction]) -> tuple[Edited, ...]:
 
     :raises CannotRun: the code is not what a correction was written for, or two exclude each other.
     """
-    release = installed().get("executorch", "")
+    return _edited_modules(tuple(corrections), installed().get("executorch", ""))
+
+
+@cache
+def _edited_modules(corrections: tuple[Correction, ...], release: str) -> tuple[Edited, ...]:
+    """Parsing and editing the files takes half a second for all corrections, and every task asks for it."""
     parts = [(correction, change) for correction in corrections for change in correction.for_release(release)]
     texts = {change.module: text_of(change.module) for _, change in parts}
     for correction, change in parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, SLICES, THROUGH, rejected
+from harness.corrections.vela_check import SLICES, rejected
 
 _CHECK = (
     '''\
@@ -18,18 +18,10 @@ _CHECK = (
         exir_ops.edge.aten.max_pool2d_with_indices.default: 3,
     }
 '''
-    + THROUGH
-    + CONSUMERS
     + SLICES
     + """
-    def is_node_supported(
-        self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
-    ) -> bool:
-        sliced = self._sliced(node)
-        return sliced is None or not any(
-            self._is_padded(user) and get_first_fake_tensor(operand).shape[0] > 1
-            for user, operand in self._consumers(sliced)
-        )
+    def _is_misread(self, user: fx.Node, operand: fx.Node) -> bool:
+        return self._is_padded(user) and get_first_fake_tensor(operand).shape[0] > 1
 
     def _is_padded(self, node: fx.Node) -> bool:
         argument = self._padding_arguments.get(node.target)

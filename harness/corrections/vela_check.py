@@ -46,7 +46,19 @@ CONSUMERS = '''
 '''
 """A method for checks that look at who reads an operator."""
 
-SLICES = '''
+SLICES = (
+    THROUGH
+    + CONSUMERS
+    + '''
+    def is_node_supported(
+        self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
+    ) -> bool:
+        sliced = self._sliced(node)
+        return sliced is None or not any(
+            self._is_misread(user, operand)
+            for user, operand in self._consumers(sliced)
+        )
+
     @staticmethod
     def _sliced(node: fx.Node) -> fx.Node | None:
         """Return the slice that the node is, or is a part of."""
@@ -61,7 +73,8 @@ SLICES = '''
             return node
         return None
 '''
-"""A method for checks of slices."""
+)
+"""Methods for checks of slices, which define _is_misread(user, operand): does Vela take the wrong elements?"""
 
 
 U55 = "self.tosa_spec.is_U55_subset"

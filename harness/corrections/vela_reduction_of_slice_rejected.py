@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, SLICES, THROUGH, rejected
+from harness.corrections.vela_check import SLICES, rejected
 
 _CHECK = (
     '''\
@@ -18,17 +18,10 @@ _CHECK = (
         exir_ops.edge.aten.mean.dim,
     )
 '''
-    + THROUGH
-    + CONSUMERS
     + SLICES
     + """
-    def is_node_supported(
-        self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
-    ) -> bool:
-        sliced = self._sliced(node)
-        return sliced is None or not any(
-            user.target in self._reductions for user, _ in self._consumers(sliced)
-        )
+    def _is_misread(self, user: fx.Node, operand: fx.Node) -> bool:
+        return user.target in self._reductions
 """
 )
 

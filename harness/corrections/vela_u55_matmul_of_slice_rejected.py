@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, SLICES, THROUGH, U55, rejected
+from harness.corrections.vela_check import SLICES, U55, rejected
 
 _CHECK = (
     '''\
@@ -11,19 +11,13 @@ _CHECK = (
     Ethos-U55, Vela multiplies the whole tensor.
     """
 '''
-    + THROUGH
-    + CONSUMERS
     + SLICES
     + """
-    def is_node_supported(
-        self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
-    ) -> bool:
-        sliced = self._sliced(node)
-        return sliced is None or not any(
+    def _is_misread(self, user: fx.Node, operand: fx.Node) -> bool:
+        return (
             user.target
             in (exir_ops.edge.aten.bmm.default, exir_ops.edge.aten.mm.default)
             and user.args[0] is operand
-            for user, operand in self._consumers(sliced)
         )
 """
 )

@@ -12,7 +12,9 @@ numbers that it finds in local source files.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import random
 from collections.abc import Iterable, Sequence
 
 import hypothesis
@@ -32,6 +34,9 @@ from harness.triage import has_pattern
 SAMPLES = (2, 1, 2, 3)
 SEEDS = st.integers(0, 99)
 RUN = 10
+
+PLANTED = 3
+"""Patterns that ``draw_covering`` plants into one graph."""
 
 
 @st.composite
@@ -75,18 +80,35 @@ def draw_block(seed: int, block: int, count: int, targets: Sequence[str]) -> lis
     return _first(count, (_fresh_examples(run_seed(seed, block, run), strategy) for run in range(count + 1)))
 
 
-def draw_with(
-    patterns: Sequence[Sequence[str]], seed: int, count: int, targets: Sequence[str]
+def draw_covering(
+    groups: Sequence[Sequence[Sequence[str]]], seed: int, count: int, targets: Sequence[str]
 ) -> list[tuple[Case, ...]]:
-    """Up to ``count`` graphs with their cases that contain one of several operator patterns, no graph twice.
+    """Graphs with their cases, no graph twice, until each group of operator patterns is in ``count`` of them.
 
-    The same arguments give the same graphs; a larger ``count`` appends to what a smaller one returns.
+    A run of draws plants one pattern of each of the ``PLANTED`` groups that lack most, so that few graphs
+    serve many groups. A group that nothing fits is given up. The same arguments give the same graphs.
 
-    :param patterns: operators in order, ``relu|hardtanh`` for either; ``()`` is in every graph.
+    :param groups: patterns as in ``has_pattern``: operators in order, ``relu|hardtanh`` for either.
     """
-    strategy = cases(tuple(targets), graphs_with(patterns))
-    runs = (_fresh_examples(run_seed(seed, -1, run), strategy) for run in range(4 * count))
-    return _first(count, ([item for item in drawn if has_pattern(item[0].graph, patterns)] for drawn in runs))
+    found: dict[str, tuple[Case, ...]] = {}
+    lacking = [count] * len(groups)
+    tries = [0] * len(groups)
+    for run in itertools.count():
+        wanted = [place for place, left in enumerate(lacking) if left > 0 and tries[place] < max(4, count // 2)]
+        if not wanted:
+            return list(found.values())
+        planted = sorted(wanted, key=lambda place: (-lacking[place], tries[place]))[:PLANTED]
+        chain: list[str] = []
+        for place in random.Random(run_seed(seed, -1, run)).sample(planted, len(planted)):
+            chain += groups[place][tries[place] % len(groups[place])]
+            tries[place] += 1
+        for item in _fresh_examples(run_seed(seed, -1, run), cases(tuple(targets), graphs_with([chain]))):
+            graph = item[0].graph
+            serves = [place for place in wanted if has_pattern(graph, groups[place])]
+            if serves and found.setdefault(graph_digest(graph), item) is item:
+                for place in serves:
+                    lacking[place] -= 1
+    raise AssertionError("unreachable")
 
 
 def _first(count: int, runs: Iterable[list[tuple[Case, ...]]]) -> list[tuple[Case, ...]]:

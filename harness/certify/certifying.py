@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from generators.cases import draw_with
+from generators.cases import draw_covering
 from harness.campaign import write_case
 from harness.case import Case, case_digest, read_case
 from harness.certify.deciding import by_bucket, outcome_of, refuses, remaining, tally, verdict_on
@@ -36,9 +36,6 @@ from harness.triage import Finding, has_pattern, operator_chain
 
 ETHOS_U_SHARE = 5
 """Of five graphs on TOSA one is compared on each Ethos-U target, too."""
-
-SHARED = 3
-"""Graphs that corrections share, as a multiple of those that each is compared on."""
 
 Variant = tuple[str, ...]
 _Wanted = tuple[Case, str, Variant]
@@ -250,18 +247,13 @@ class Certifier:
     def _drawn(self, correction: Correction | None) -> list[_Wanted]:
         """Drawn cases for one correction or (None) for all.
 
-        They come from one sequence of graphs that have an operator pattern of any correction that this
-        release needs, so that corrections share cases, and from a correction's own patterns if too few
-        of those have one.
+        They come from one sequence of graphs in which each correction that this release needs finds its
+        operator patterns often enough, so that corrections share cases.
         """
         words = (correction.word,) if correction else self._together
         drawn = self._sequence()
         if correction is not None:
             drawn = [cases for cases in drawn if has_pattern(cases[0].graph, correction.patterns)]
-            if len(drawn) < self.plan.graphs:
-                own = draw_with(correction.patterns, self.plan.seed, self.plan.graphs, DEFAULT_TARGETS)
-                seen = {case_digest(cases[0]) for cases in drawn}
-                drawn += [cases for cases in own if case_digest(cases[0]) not in seen]
         tosa, *ethos_u = zip(*drawn[: self.plan.graphs], strict=True)
         few = max(1, self.plan.graphs // ETHOS_U_SHARE)
         cases = [*tosa, *(case for column in ethos_u for case in column[:few])]
@@ -269,9 +261,8 @@ class Certifier:
 
     def _sequence(self) -> list[tuple[Case, ...]]:
         if not self._shared:
-            patterns = [pattern for item in chosen(self._together) for pattern in item.patterns]
-            count = SHARED * self.plan.graphs
-            self._shared = draw_with(tuple(dict.fromkeys(patterns)), self.plan.seed, count, DEFAULT_TARGETS)
+            groups = [item.patterns for item in chosen(self._together)]
+            self._shared = draw_covering(groups, self.plan.seed, self.plan.graphs, DEFAULT_TARGETS)
         return self._shared
 
     def _compare(self, cases: Iterable[_Wanted], name: str) -> list[_Compared]:
@@ -306,8 +297,8 @@ class Certifier:
         return Comparison(variant=words, what="a run ends the process", stock=stock, corrected=corrected)
 
     def _counterexample(self, bad: Sequence[_Compared], corpus: Sequence[Entry]) -> Counterexample:
-        """The smallest case that refuses, cut down as far as it goes on refusing in the same way."""
-        first = min(bad, key=lambda item: (len(item.case.graph.nodes), item.path))
+        """The smallest case that refuses, if possible one without a stock finding, cut down while it does so alike."""
+        first = min(bad, key=lambda item: (len(item.comparison.stock), len(item.case.graph.nodes), item.path))
         outcome = outcome_of(first.comparison, corpus)
         words = first.comparison.variant
         seen: dict[str, _Compared] = {}
@@ -316,6 +307,8 @@ class Certifier:
             path = str(write_case(case, self.plan.out / "cases"))
             made = self._compare([(case, path, words)], "counterexample")
             if not made or outcome_of(made[0].comparison, corpus) != outcome:
+                return False
+            if made[0].comparison.stock and not first.comparison.stock:
                 return False
             seen[case_digest(case)] = made[0]
             return True

@@ -3,7 +3,8 @@
 Artifacts are the quantized graph, the operators left on the CPU, and per delegate its TOSA
 flatbuffer, its payload (Ethos-U: as the NPU takes it) and what the program passes and expects.
 Where they are the same, or both lowerings fail alike, nothing moved; nor where the stock compile never
-reaches code that a variant changes (``harness.corrections.touching``). Elsewhere the case runs on all
+reaches code that a variant changes (``harness.corrections.touching``), or only in steps that leave the
+same with the variant (``harness.certify.trying``). Elsewhere the case runs on all
 legs and oracles both ways; ``harness.certify.deciding`` says what that means.
 
 The quantized graph is shared where no correction of a variant can change it: their modules are not
@@ -20,19 +21,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from harness.building import load_tensors
 from harness.case import Case, read_case
+from harness.certify.trying import Trial, Variant
 from harness.compat.sharing import SharedEdge, shared_edge
 from harness.compat.stack import stack_for
-from harness.corrections import Correction, chosen
+from harness.compat.steps import steps_run_by
+from harness.corrections import chosen
 from harness.corrections.applying import applied
 from harness.corrections.source import source_of, text_of
-from harness.corrections.touching import Place, changed_places, touched
+from harness.corrections.touching import touched
 from harness.distributions import Array
 from harness.ethosu.sameness import payload_difference
 from harness.lowering import StageClock
@@ -53,7 +56,7 @@ def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
     with shared_edge() as edge:
         scene = _Scene(task.case, case, StageClock(announce), tensors, edge)
         try:
-            scene.compile_stock([item for words in task.variants for item in chosen(words)])
+            scene.compile_stock(task.variants)
             rows = tuple(scene.comparison(words) for words in task.variants)
         except InvalidCase as error:
             return Compared(case=task.case, target=case.target, invalid=str(error))
@@ -68,20 +71,22 @@ class _Scene:
     ) -> None:
         self.path, self.case, self.clock, self.tensors, self.edge = path, case, clock, tensors, edge
         self._stock: Compiled | None = None
-        self._touched: frozenset[Place] = frozenset()
+        self._unmoved: frozenset[Variant] = frozenset()
         self._judged: tuple[Observation, tuple[Finding, ...]] | None = None
 
-    def compile_stock(self, corrections: Sequence[Correction]) -> None:
-        """Compile the case as the installed packages do, and note which places of corrections that reaches."""
-        unique = {item.name: item for item in corrections}
+    def compile_stock(self, variants: Sequence[Variant]) -> None:
+        """Compile the case as the installed packages do, and find the variants that this is a compile of, too."""
+        unique = {item.name: item for words in variants for item in chosen(words)}
         with touched(tuple(unique.values())) as places:
-            self._stock = self._compiled(None)
-        self._touched = frozenset(places)
+            trial = Trial(variants, places, self._partitioner)
+            with steps_run_by(trial.run_step):
+                self._stock = self._compiled(None)
+        self._unmoved = trial.unmoved()
 
     def comparison(self, words: tuple[str, ...]) -> Comparison:
         corrections = chosen(words)
         assert self._stock is not None
-        if not changed_places(corrections) & self._touched:
+        if words in self._unmoved:
             return Comparison(variant=words, same=True)
         shares = {reach_of(change.module) for item in corrections for change in item.changes}
         self.edge.enabled = not shares & {"quantization", "edge"}
@@ -103,13 +108,13 @@ class _Scene:
         torch.compiler.reset()
         if like is None or like.quantized is None or like.record.mutated:  # its module is no longer the user's
             return compile_case(self.case, self.clock, self.tensors)
-        target, recipe = parse_target(self.case.target), parse_recipe(self.case.recipe)
         fresh = replace(  # lowering works in place, and a partitioner keeps what it saw
-            like.quantized,
-            exported=copy.deepcopy(like.quantized.exported),
-            partitioner=stack_for(target, recipe).partitioner,
+            like.quantized, exported=copy.deepcopy(like.quantized.exported), partitioner=self._partitioner()
         )
         return compile_case(self.case, self.clock, self.tensors, model=like.model, quantized=fresh)
+
+    def _partitioner(self) -> Any:
+        return stack_for(parse_target(self.case.target), parse_recipe(self.case.recipe)).partitioner
 
     def _executed(self, compiled: Compiled) -> tuple[Observation, tuple[Finding, ...]]:
         observation = execute(compiled, self.clock, self.tensors)

@@ -37,12 +37,12 @@ def patch_difference(correction: Correction, plan: Plan, corrected: Pool, patche
 
 
 def _cases(correction: Correction, plan: Plan) -> Iterator[tuple[str, str]]:
-    from generators.cases import draw_with
+    from generators.cases import draw_covering
 
     for entry in plan.corpus:
         if entry.name in correction.entries:
             target = read_case(entry.folder).target
             yield str(entry.folder / "case.json"), _TARGETS[1] if target.startswith("ethos-u85") else target
-    for drawn in draw_with(correction.patterns, plan.seed, GRAPHS, _TARGETS):
+    for drawn in draw_covering((correction.patterns,), plan.seed, GRAPHS, _TARGETS)[:GRAPHS]:
         for case in drawn:
             yield str(write_case(case, plan.out / "cases")), case.target

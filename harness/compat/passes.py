@@ -16,7 +16,7 @@ Imports executorch: only worker processes import this module.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -124,10 +124,28 @@ class _StandIn:
         setattr(self._item, name, value)
 
     def __call__(self, graph_module: Any) -> Any:
-        result = self._item(graph_module)
+        result = _runs(self._item, graph_module, self._recorder.program)
         changed = getattr(result, "graph_module", None)
         self._recorder.after(self._index, _name(self._item), graph_module if changed is None else changed)
         return result
+
+
+def _simply(item: Any, graph_module: Any, program: Callable[[], Any]) -> Any:
+    return item(graph_module)
+
+
+_runs: Callable[[Any, Any, Callable[[], Any]], Any] = _simply
+
+
+@contextmanager
+def passes_run_by(run: Callable[[Any, Any, Callable[[], Any]], Any]) -> Iterator[None]:
+    """Let somebody else call every pass inside: with the pass, its graph, and a way to the program it works on."""
+    global _runs
+    _runs = run
+    try:
+        yield
+    finally:
+        _runs = _simply
 
 
 def _stand_in(item: Any, index: int, recorder: _Recorder) -> _StandIn:
@@ -169,6 +187,10 @@ class _Recorder:
         """The program whose constants the next pass sees (None: the manager put an old value back)."""
         if program is not None:
             self._reader.program = program
+
+    def program(self) -> Any:
+        """The program that the running pass works on."""
+        return self._reader.program
 
     def after(self, index: int, name: str, graph_module: Any) -> None:
         self._snapshots.append(self._snapshot(index, name, graph_module))

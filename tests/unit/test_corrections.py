@@ -1,7 +1,6 @@
 """Corrections: edits of source text, exact restoration, refusals; no torch, no upstream package is imported."""
 
 import ast
-import importlib
 import textwrap
 
 import pytest
@@ -14,6 +13,7 @@ from harness.corrections.patch import diff_of
 from harness.corrections.source import digest_of, edited_modules, source_of
 from harness.errors import BadInput, CannotRun
 from harness.registry import operators
+from tests.unit.upstream import installed_module
 
 SOURCE = textwrap.dedent(
     '''
@@ -54,18 +54,7 @@ SOURCE = textwrap.dedent(
 
 @pytest.fixture
 def upstream(tmp_path, monkeypatch):
-    """An installed module of a release of its own."""
-    folder = tmp_path / "executorch_like"
-    folder.mkdir()
-    (folder / "__init__.py").write_text("")
-    (folder / "passes.py").write_text(SOURCE)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("harness.corrections.source.installed", lambda: {"executorch": "9.9.9"})
-    for module in ("executorch_like", "executorch_like.passes"):
-        monkeypatch.delitem(importlib.sys.modules, module, raising=False)
-    monkeypatch.setattr("harness.corrections.source.text_of", lambda module: (folder / "passes.py").read_text())
-    importlib.invalidate_caches()
-    return importlib.import_module("executorch_like.passes")
+    return installed_module(SOURCE, tmp_path, monkeypatch)
 
 
 def change(place, *edits, digest=None):

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from generators.cases import cases, draw_block, graph_digest
+from generators.cases import cases, draw_block, draw_covering, graph_digest
 from generators.graphs import MOST_NODES, graphs
 from generators.motifs import MOTIFS, Motif
 from generators.pool import GraphPool
@@ -31,6 +31,7 @@ from harness.checking import check_case, value_types
 from harness.constants import CONSTANT_KINDS
 from harness.recipe import parse_recipe
 from harness.registry import calibration_kinds, operators
+from harness.triage import has_pattern
 
 TARGET = ("TOSA-1.0+INT",)
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,20 @@ def test_blocks_are_full_distinct_and_checked() -> None:
 
 def test_a_larger_block_begins_with_the_smaller_one() -> None:
     assert tuple(case for (case,) in draw_block(0, 0, 17, TARGET)) == block(0)[:17]
+
+
+GROUPS = ((("neg",),), (("full_like",), ("zeros_like",)), (("conv2d", "relu|clamp"),), (("no-such-operator",),))
+
+
+def test_a_covering_block_has_each_group_often_enough_in_few_graphs() -> None:
+    drawn = draw_covering(GROUPS, 0, 6, ("TOSA-1.0+INT", "ethos-u55-128"))
+    found = [drawn_cases[0].graph for drawn_cases in drawn]
+    assert [sum(has_pattern(graph, group) for graph in found) >= 6 for group in GROUPS] == [True, True, True, False]
+    assert len(found) < 3 * 6
+    assert len({graph_digest(graph) for graph in found}) == len(found)
+    assert all([case.target for case in item] == ["TOSA-1.0+INT", "ethos-u55-128"] for item in drawn)
+    assert draw_covering(GROUPS, 0, 6, ("TOSA-1.0+INT", "ethos-u55-128")) == drawn
+    assert draw_covering(GROUPS, 1, 6, ("TOSA-1.0+INT", "ethos-u55-128")) != drawn
 
 
 def test_graphs_have_all_sizes_and_ranks() -> None:

@@ -12,7 +12,7 @@ import re
 from harness.observation import Failure, Mismatch, Observation, Oracle, headline
 
 SIGNATURE_LENGTH = 120
-
+_SET = re.compile(r"\{([^{}]*)\}")
 _SUBSTITUTIONS = (
     (re.compile(r"TOSA-\d[\d.]*(?:\+\w+)*"), "TOSA"),  # the target's profile is not part of the cause
     (re.compile(r"0x[0-9a-fA-F]+"), "H"),
@@ -26,8 +26,8 @@ _SUBSTITUTIONS = (
 
 
 def normalized(message: str) -> str:
-    """A message without addresses, paths, node names, numbers and line breaks."""
-    text = headline(message)
+    """A message without addresses, paths, node names, numbers and line breaks; sets print in any order, here in one."""
+    text = _SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", headline(message))
     for pattern, replacement in _SUBSTITUTIONS:
         text = pattern.sub(replacement, text)
     return text.strip()[:SIGNATURE_LENGTH]

@@ -7,8 +7,8 @@ reaches code that a variant changes (``harness.corrections.touching``), or only 
 same with the variant (``harness.certify.trying``). Elsewhere the case runs on all
 legs and oracles both ways; ``harness.certify.deciding`` says what that means.
 
-The quantized graph is shared where no correction of a variant can change it: their modules are not
-the quantizer's and define no pass of the annotation pipeline.
+The quantized graph, and the edge program ahead of partitioning, are shared with the stock compile where
+that made them before it came to code that a variant changes.
 
 Imports torch and executorch; runs in worker processes only.
 """
@@ -20,6 +20,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,9 +34,9 @@ from harness.compat.sharing import SharedEdge, shared_edge
 from harness.compat.stack import stack_for
 from harness.compat.steps import steps_run_by
 from harness.corrections import chosen
-from harness.corrections.applying import applied
+from harness.corrections.applying import applied, function_at
 from harness.corrections.source import source_of, text_of
-from harness.corrections.touching import touched
+from harness.corrections.touching import Place, changed_places, touched
 from harness.distributions import Array
 from harness.ethosu.sameness import payload_difference
 from harness.lowering import StageClock
@@ -46,6 +47,9 @@ from harness.recipe import parse_recipe
 from harness.running import Compiled, InvalidCase, compile_case, execute, judge
 from harness.target import parse_target
 from harness.triage import Finding, finding_of
+
+Reach = Literal["quantization", "edge", "backend"]
+"""Parts of a compile, in order; what precedes the first changed one need not be made again."""
 
 
 def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
@@ -72,12 +76,14 @@ class _Scene:
         self.path, self.case, self.clock, self.tensors, self.edge = path, case, clock, tensors, edge
         self._stock: Compiled | None = None
         self._unmoved: frozenset[Variant] = frozenset()
+        self._marks: list[frozenset[Place]] = []  # what was reached before the edge program was made, and after
         self._judged: tuple[Observation, tuple[Finding, ...]] | None = None
 
     def compile_stock(self, variants: Sequence[Variant]) -> None:
         """Compile the case as the installed packages do, and find the variants that this is a compile of, too."""
         unique = {item.name: item for words in variants for item in chosen(words)}
         with touched(tuple(unique.values())) as places:
+            self.edge.making = lambda: self._marks.append(frozenset(places))
             trial = Trial(variants, places, self._partitioner)
             with steps_run_by(trial.run_step):
                 self._stock = self._compiled(None)
@@ -88,10 +94,10 @@ class _Scene:
         assert self._stock is not None
         if words in self._unmoved:
             return Comparison(variant=words, same=True)
-        shares = {reach_of(change.module) for item in corrections for change in item.changes}
-        self.edge.enabled = not shares & {"quantization", "edge"}
+        reach = {self._reach(module, place) for module, place in changed_places(corrections)}
+        self.edge.enabled = reach == {"backend"}
         with applied(corrections):
-            corrected = self._compiled(None if "quantization" in shares else self._stock)
+            corrected = self._compiled(None if "quantization" in reach else self._stock)
             what = _difference(self._stock, corrected)
             if not what:
                 return Comparison(variant=words, same=True)
@@ -102,6 +108,15 @@ class _Scene:
         stock, before = self._judged
         apart = _outputs_apart(stock, observation)
         return Comparison(variant=words, what=what, stock=before, corrected=after, apart=apart)
+
+    def _reach(self, module: str, place: str) -> Reach:
+        """The first part of the stock compile that came to a changed place. Partitioners are made for every compile."""
+        if function_at(import_module(module), place) is None:
+            return _module_reach(module)
+        if len(self._marks) < 2 or place.endswith("Partitioner.__init__"):
+            return "quantization" if len(self._marks) < 2 else "backend"
+        before, after = self._marks
+        return "quantization" if (module, place) in before else "edge" if (module, place) in after else "backend"
 
     def _compiled(self, like: Compiled | None) -> Compiled:
         """Compile the case, from the quantized graph of an earlier compile if that is given."""
@@ -123,19 +138,16 @@ class _Scene:
 
 
 @cache
-def reach_of(module: str) -> Literal["quantization", "edge", "backend"]:
-    """The first step of a compile that an upstream module can change.
+def _module_reach(module: str) -> Reach:
+    """The first part of a compile that reads what a module assigns, as far as its name and its passes tell.
 
-    Quantization: torchao's modules, the quantizer's, and those of passes that run before annotation; a
-    module that defines no class is a helper's, and could be. Edge: what decides which operators stay whole.
+    A module that defines no class is a helper's, and could be read at once.
     """
     words = module.split(".")
-    if module.endswith("tosa.partitioner") or "exir" in words:
-        return "edge"
+    if "quantizer" in words or words[0] != "executorch":
+        return "quantization"
     if any(word in ("tosa", "operators", "operator_support", "ethosu") for word in words):
         return "backend"
-    if words[0] != "executorch" or "quantizer" in words:
-        return "quantization"
     manager = text_of("executorch.backends.arm._passes.arm_pass_manager")
     pipeline = source_of(manager, "ArmPassManager.transform_for_annotation_pipeline") or manager
     classes = [item.name for item in ast.parse(text_of(module)).body if isinstance(item, ast.ClassDef)]

@@ -25,7 +25,7 @@ import torch
 from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
 from executorch.backends.arm.tosa.backend import TOSABackend
 
-from harness.inspection.decisions import MOVERS, base
+from harness.inspection.origins import value_origin
 from harness.snapshots import NodeState, PassTrace, Snapshot
 from harness.states import ORIGIN, StateReader, operator_name
 
@@ -240,21 +240,9 @@ class _Recorder:
             return None
         inner = named.name.removeprefix("b_") if named.name.endswith("_table_constant") else named.name
         found = [name for name in self._nodes if inner == name or inner.startswith(f"{name}_")]
-        return self._value_origin(self._nodes[max(found, key=len)]) if found else None
-
-    def _value_origin(self, state: NodeState) -> str | None:
-        """The start node whose value a node of the last snapshot has.
-
-        A pass gives its helpers the metadata of the node that it rewrites: an unsqueeze ahead of a
-        matrix product bears the product's mark. Such a helper has the value of what it reads.
-        """
-        assert self._start is not None
-        start = self._start.nodes.get(state.origin or "")
-        same = start is not None and base(start).removesuffix("_with_indices") == base(state)  # RemoveGetItemPass
-        if start is None or state.op == "placeholder" or same or not state.refs:
-            return state.origin
-        before = self._nodes.get(state.refs[0])
-        return self._value_origin(before) if base(state) in MOVERS and before is not None else None
+        if not found or self._start is None:
+            return None
+        return value_origin(self._nodes[max(found, key=len)], self._nodes, self._start)
 
     def _key(self, node: Any) -> tuple[Any, ...]:
         """Everything that a state is made of, compared by identity where it is compared at all."""

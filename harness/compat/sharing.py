@@ -23,7 +23,7 @@ import ast
 import copy
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
@@ -71,11 +71,13 @@ class SharedEdge:
     """The edge program of one graph, once it was made.
 
     :ivar enabled: take it from here; otherwise make it anew.
+    :ivar making: called before and after the one that is kept is made.
     """
 
     def __init__(self) -> None:
         self.enabled = True
         self.kept: Any = None
+        self.making: Callable[[], None] = _nothing
 
 
 @contextmanager
@@ -88,7 +90,9 @@ def shared_edge() -> Iterator[SharedEdge]:
         if not shared.enabled:
             return original(*args, **kwargs)
         if shared.kept is None:
+            shared.making()
             shared.kept = original(*args, **kwargs)
+            shared.making()
         return copy.deepcopy(shared.kept)
 
     _program._gen_edge_manager_for_partitioners = generate

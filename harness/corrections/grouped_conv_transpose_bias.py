@@ -13,7 +13,7 @@ CORRECTION = Correction(
         "Weights of a grouped conv_transpose2d are quantized per input channel, and get_bias_qspec derives the scales "
         "of the bias from theirs. The bias has one element per output channel, and convert_pt2e fails on other lengths."
     ),
-    change="get_bias_qspec gives such a convolution, which no delegate takes, no bias spec.",
+    change="get_bias_qspec gives such a convolution, which no delegate takes, no bias spec if the lengths differ.",
     changes=(
         Change(
             "executorch.backends.arm.quantizer.quantization_config",
@@ -23,8 +23,10 @@ CORRECTION = Correction(
                 Edit(
                     _AXIS,
                     "                            # Grouped weights are quantized per input channel, so\n"
-                    "                            # there are no scales for the output channels of the bias.\n"
-                    "                            if len(node.args) > 6 and node.args[6] != 1:\n"
+                    "                            # there may not be a scale for each element of the bias.\n"
+                    "                            groups = node.args[6] if len(node.args) > 6 else 1\n"
+                    '                            in_channels, per_group = weight.meta["val"].shape[:2]\n'
+                    "                            if groups != 1 and in_channels != groups * per_group:\n"
                     "                                return None\n" + _AXIS,
                 ),
             ),

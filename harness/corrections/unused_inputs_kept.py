@@ -20,6 +20,7 @@ _HELPER = (
     "\n"
     '    """\n'
     "    import torch\n"
+    "    from torch._prims_common import suggest_memory_format\n"
     "\n"
     "    aten = torch.ops.aten\n"
     "    fill_values = {aten.zeros_like.default: 0, aten.ones_like.default: 1}\n"
@@ -33,7 +34,8 @@ _HELPER = (
     "            continue\n"
     "        if not all(isinstance(dim, int) for dim in val.shape):\n"
     "            continue  # The input gives the shape at runtime\n"
-    "        if not val.is_contiguous():\n"
+    "        channels_last = suggest_memory_format(val) != torch.contiguous_format\n"
+    "        if channels_last and not val.is_contiguous():\n"
     "            continue  # full has no memory format\n"
     "        if node.target in fill_values:\n"
     "            fill_value = fill_values[node.target]\n"

@@ -47,7 +47,7 @@ _CHECK = (
         producer = node.all_input_nodes[0]
         # Without Q/DQ between them, the activation is a part of the convolution.
         if producer.target == exir_ops.edge.aten.convolution.default:
-            return not transposed
+            return True
         while self._moves_data(producer) or "getitem" in str(producer.target):
             if producer.target == exir_ops.edge.aten.permute_copy.default:
                 transposed = transposed or (

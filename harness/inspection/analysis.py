@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.artifacts.tosa import TosaBlock, TosaOperator, decode_tosa
+from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor, decode_tosa
 from harness.distributions import Array
 from harness.inspection.decisions import CLAMPS, MOVERS, RANGES, base, decided, is_quantize, operands
 from harness.inspection.origins import MOVING, Origins, constant_origin, origins_of
@@ -76,7 +76,7 @@ def analyse(delegate: DelegateRecord) -> Analysis | None:
     origins = origins_of(trace, block)
     walk = Walk(
         block,
-        _known(trace, block),
+        known_meanings(trace, block),
         lambda operator: _decided(operator, origins, trace, block),
         lambda operator: weight_scales(operator, origins, trace, block),
         lambda operator: is_homogeneous(origins.of[operator.index], origins, trace),
@@ -117,14 +117,15 @@ def meaning_of(qparams: Qparams) -> Meaning:
     return Meaning(np.asarray(qparams.scales[0]), qparams.zero_points[0], low, high)
 
 
-def _known(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:
+def known_meanings(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:
     """Graph inputs and folded constants stand for what their start node was quantized to."""
     found: dict[str, Meaning] = {}
     for name, tensor in block.tensors.items():
         if tensor.data is None and name not in block.inputs:
             continue
-        if name.endswith(MERGED):
-            continue  # equal codes of several constants, whose scales may differ
+        if name.endswith(MERGED):  # equal codes of several constants, whose scales may differ
+            found[name] = _range_alone(tensor)
+            continue
         origin = name if name in block.inputs else constant_origin(name, trace)
         choices = decided(origin, trace.start) if origin is not None else ()
         if len(choices) != 1 or len(choices[0].scales) != 1 or not _same_type(choices[0].dtype, tensor.dtype):
@@ -135,6 +136,12 @@ def _known(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:
             meaning = replace(meaning, low=float(values.min()), high=float(values.max()))
         found[name] = meaning
     return found
+
+
+def _range_alone(tensor: TosaTensor) -> Meaning:
+    """What a constant holds, with nothing known of what it stands for."""
+    values = tensor.values()
+    return Meaning(low=float(values.min()), high=float(values.max())) if values.size else Meaning()
 
 
 def _same_type(decided_dtype: str, tosa_dtype: str) -> bool:

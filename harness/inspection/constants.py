@@ -228,9 +228,11 @@ def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappin
     wanted = values.get(origin)
     if wanted is None:
         return Judged(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
-    stored = tensor.values()
+    stored, choices = tensor.values(), decided(origin, analysis.trace.start)
+    if tensor.dtype == "INT8" and [item.dtype for item in choices] == ["uint8"]:
+        stored = stored.view(np.uint8)  # TOSA has no unsigned tensors: uint8 codes travel as INT8
     if wanted.value.dtype.kind == "f" and stored.dtype.kind in "iu":
-        choices = decided(origin, analysis.trace.start) if not is_quantize(start) else ()
+        choices = choices if not is_quantize(start) else ()
         if len(choices) != 1 or choices[0].dtype.removeprefix("u") != tensor.dtype.lower():
             return Judged(tensor.name, "unmatched", message=f"{origin} has no single domain of {tensor.dtype}")
         wanted = quantized(wanted.value, choices[0])

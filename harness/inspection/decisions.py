@@ -45,6 +45,8 @@ MOVERS = (
     "constant_pad_nd",
 )
 """Operators that only move or select elements: their domains are equal on both sides."""
+SPLITS = ("split_copy", "split_with_sizes_copy")
+"""Operators whose results are pieces of what they read."""
 RANGES = {
     "int8": (-128, 127),
     "uint8": (0, 255),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from harness.distributions import Array
-from harness.inspection.decisions import base, is_dequantize, is_quantize, qparams_of
+from harness.inspection.decisions import SPLITS, base, is_dequantize, is_quantize, qparams_of
 from harness.snapshots import NodeState, Qparams, Ref, Snapshot
 
 TIE = 8 * 2.0**-24
@@ -80,13 +80,18 @@ def _value(node: NodeState, graph: Snapshot, found: Mapping[str, Folded]) -> Fol
     name = base(node)
     if name in _LIKE:
         return _filled(node, _LIKE[name])
+    place = 0
+    if node.target == "getitem" and base(graph.nodes[node.refs[0]]) in SPLITS:
+        node, place = graph.nodes[node.refs[0]], node.args[1]
+    elif name in SPLITS:
+        return None  # several values: its getitems have one each
     if not all(ref in found for ref in node.refs):
         return None
     if any(not np.array_equal(found[ref].low, found[ref].high) for ref in node.refs):
         return None  # a code near a tie upstream of it: nothing exact to say
     if name in _COPIES or (node.target == "getitem" and node.args[1] == 0):
         return found[node.refs[0]]
-    return _evaluated(node, found)
+    return _evaluated(node, found, place)
 
 
 def _crossed(node: NodeState, graph: Snapshot, found: Mapping[str, Folded]) -> Folded | None:
@@ -119,8 +124,11 @@ def overload(node: NodeState) -> Any:
     return getattr(getattr(getattr(torch.ops, namespace), name), variant)
 
 
-def _evaluated(node: NodeState, found: Mapping[str, Folded]) -> Folded | None:
-    """One operator in torch; None where it has no ATen form or needs what is no tensor here."""
+def _evaluated(node: NodeState, found: Mapping[str, Folded], place: int) -> Folded | None:
+    """One operator in torch; None where it has no ATen form or needs what is no tensor here.
+
+    :param place: which of several results.
+    """
     import torch
 
     words = node.target.split(".")
@@ -137,8 +145,8 @@ def _evaluated(node: NodeState, found: Mapping[str, Folded]) -> Folded | None:
 
     try:
         result = overload(node)(*map(live, node.args), **{key: live(item) for key, item in kwargs.items()})
-        first = result[0] if isinstance(result, tuple) else result  # max_pool2d_with_indices: values, then indices
-        array = first.detach().contiguous().numpy()
+        one = result[place] if isinstance(result, (tuple, list)) else result  # max_pool2d_with_indices: values first
+        array = one.detach().contiguous().numpy()
     except (RuntimeError, TypeError, AttributeError, NotImplementedError, IndexError):
         return None
     return Folded(array, array)

@@ -4,6 +4,9 @@ A TOSA operator writes a tensor that is named after the node of the last snapsho
 made from, and that node carries its origin. The RESCALE behind a 16-bit TABLE has none and takes
 the TABLE's.
 
+A constant that a pass made is named after the node that it replaces; its origin is the start node
+whose *value* that node has, which need not be the one that the node bears the mark of.
+
 A *group* is all operators of one origin.
 """
 
@@ -14,10 +17,28 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
-from harness.snapshots import PassTrace
+from harness.inspection.decisions import SPLITS, base
+from harness.snapshots import NodeState, PassTrace, Snapshot
 
 MOVING = frozenset({"RESHAPE", "TRANSPOSE", "SLICE", "TILE", "REVERSE", "GATHER", "IDENTITY", "CONCAT", "PAD"})
 """TOSA operators that only move elements."""
+_ARRANGING = (
+    "view",
+    "view_copy",
+    "permute",
+    "permute_copy",
+    "transpose",
+    "transpose_copy",
+    "expand",
+    "expand_copy",
+    "repeat",
+    "squeeze",
+    "squeeze_copy",
+    "unsqueeze",
+    "unsqueeze_copy",
+    "clone",
+)
+"""Operators whose result has every element that they read, in another place or several times."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +101,42 @@ def constant_origin(name: str, trace: PassTrace) -> str | None:
     """The start node that a constant or an input was made from."""
     node = trace.last.nodes.get(name)
     return node.origin if node is not None and node.origin in trace.start.nodes else None
+
+
+def value_origin(state: NodeState, graph: Mapping[str, NodeState], start: Snapshot) -> str | None:
+    """The start node whose value a node has; None where no single one has it.
+
+    A pass gives its helpers the metadata of the node that it rewrites: an unsqueeze ahead of a
+    matrix product bears the product's mark. Such a helper has the value of what it reads, unless
+    it selects: a split becomes slices, each with the value of one getitem; any other slice is a
+    part that no start node stands for.
+
+    :param graph: the snapshot that has the node.
+    """
+    marked = start.nodes.get(state.origin or "")
+    same = marked is not None and base(marked).removesuffix("_with_indices") == base(state)  # RemoveGetItemPass
+    if marked is None or state.op == "placeholder" or same or not state.refs:
+        return state.origin
+    if base(state) in _ARRANGING:
+        before = graph.get(state.refs[0])
+        return value_origin(before, graph, start) if before is not None else None
+    return _piece(state, marked, start) if base(marked) in SPLITS else None
+
+
+def _piece(state: NodeState, split: NodeState, start: Snapshot) -> str | None:
+    """The getitem of a split whose elements a slice selects."""
+    if base(state) != "slice_copy" or len(state.args) < 3:
+        return None
+    axis, first = state.args[1:3]
+    sizes, along = split.args[1], split.args[2] if len(split.args) > 2 else 0
+    for getitem in start.users.get(split.name, ()):
+        place = getitem.args[1]
+        before = (sizes,) * place if isinstance(sizes, int) else sizes[:place]
+        if not all(isinstance(size, int) for size in before):
+            continue  # symbolic
+        if (axis, first, state.shape) == (along % len(split.shape), sum(before), getitem.shape):
+            return getitem.name
+    return None
 
 
 def _origin(operator: TosaOperator, trace: PassTrace) -> str | None:

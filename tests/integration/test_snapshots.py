@@ -6,10 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from harness.case import Case, Graph, Input
 from harness.compat import passes as compat_passes
+from harness.inspection.analysis import analyse
+from harness.inspection.constants import judged_constants
 from harness.lowering import LoweringFailed, StageClock, compile_program, quantize
 from tests.faults.qparams import FAULTS as QPARAMS_FAULTS
-from tests.integration.conftest import constant_join_case, linear_case, relu_join_case, sigmoid_case
+from tests.integration.conftest import constant_join_case, linear_case, node, relu_join_case, sigmoid_case, uniform
 
 
 def compiled(case, **words):
@@ -78,6 +81,22 @@ def test_tables_made_without_metadata_have_an_origin_too(observed):
     [delegate] = observed(sigmoid_case()).lowering.delegates
     tables = [node for node in delegate.trace.last.nodes.values() if ".TABLE." in node.target]
     assert [delegate.trace.start.nodes[node.origin].target for node in tables] == ["aten.sigmoid.default"]
+
+
+@pytest.mark.parametrize(("operator", "words"), [("split", {"sizes": 6}), ("chunk", {"chunks": 2})])
+def test_slices_of_a_constant_are_expected_piece_by_piece(observed, operator, words):
+    case = Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(2, 9)),),
+            nodes=(node("n0", "full_like", "x", value=3.5), node("n1", operator, "n0", dim=-1, **words)),
+            outputs=("n1.0", "n1.1"),
+        ),
+        calibration={"x": uniform()},
+    )
+    [delegate] = observed(case).lowering.delegates
+    judged = list(judged_constants(analyse(delegate)))
+    assert {item.verdict for item in judged} == {"right"}
+    assert {item.origin for item in judged} >= {"getitem", "getitem_1"}
 
 
 def test_a_pass_that_raises_leaves_the_snapshots_before_it():

@@ -9,12 +9,15 @@ from harness.inspection.folding import folded, quantized
 from harness.inspection.layout import same_elements, share, weights
 from harness.inspection.lookup import _allowed, _evaluated
 from harness.inspection.metadata import metadata_faults, start_faults, unfinished_faults
+from harness.inspection.origins import value_origin
 from harness.snapshots import Qparams
 from tests.unit.artifacts import call, dequantize, output, placeholder, quantize, snapshot, trace
 
 ADD = "aten.add.Tensor"
 CONV = "aten.convolution.default"
 CAT = "aten.cat.default"
+SPLIT = "aten.split_with_sizes_copy.default"
+SLICE = "aten.slice_copy.Tensor"
 
 
 def chain(*middle):
@@ -114,6 +117,54 @@ def test_constant_expressions_are_folded_to_the_codes_of_quantized_eager():
     assert found["q"].value.tolist() == [[-127, 127, -127, 127]]
     assert "s" not in found
     assert found["k"].value.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_pieces_of_a_split_constant_are_folded_one_by_one():
+    found = folded(split_constant())
+    assert found["first"].value.tolist() == [[1, 2]]
+    assert found["rest"].value.tolist() == [[3, 4, 5]]
+    assert "s" not in found
+
+
+def split_constant():
+    """A constant and its two pieces."""
+    return snapshot(
+        placeholder("a", np.asarray([[1, 2, 3, 4, 5]], np.int32)),
+        call("s", SPLIT, "%a", [2, 3], -1, shape=(1, 2)),
+        call("first", "getitem", "%s", 0, shape=(1, 2)),
+        call("rest", "getitem", "%s", 1, shape=(1, 3)),
+        output("first", "rest"),
+    )
+
+
+def test_a_slice_made_from_a_split_has_the_value_of_the_piece_that_it_selects():
+    start = split_constant()
+
+    def origin(axis, first, last, shape):
+        node = call("slice", SLICE, "%a", axis, first, last, origin="s", shape=shape)
+        return value_origin(node, {**start.nodes, "slice": node}, start)
+
+    assert origin(1, 0, 2, (1, 2)) == "first"
+    assert origin(1, 2, 5, (1, 3)) == "rest"
+    assert origin(1, 1, 4, (1, 3)) is None  # across the pieces
+    assert origin(0, 0, 1, (1, 5)) is None
+
+
+def test_a_helper_has_the_value_of_what_it_reads_unless_it_selects():
+    start = snapshot(
+        placeholder("a"),
+        placeholder("x"),
+        call("product", "aten.bmm.default", "%a", "%x", shape=(1, 4)),
+        output("product"),
+    )
+    ahead = call("ahead", "aten.unsqueeze_copy.default", "%a", 0, origin="product", shape=(1, 4))
+    part = call("part", SLICE, "%ahead", 1, 0, 2, origin="product", shape=(1, 2))
+    graph = {node.name: node for node in (*start.nodes.values(), ahead, part)}
+    assert [value_origin(node, graph, start) for node in (ahead, part, start.nodes["product"])] == [
+        "a",
+        None,
+        "product",
+    ]
 
 
 def test_a_code_near_a_tie_may_be_either_neighbour():

@@ -170,6 +170,12 @@ def test_normalized_messages_do_not_depend_on_names_sizes_and_addresses():
     assert first == second == "shape [N] of NAME at H in PATH does not fit NAME"
 
 
+def test_normalized_messages_do_not_depend_on_the_order_of_a_set():
+    first = normalized("Supported dtypes are {torch.int8, torch.bool, torch.int16}")
+    second = normalized("Supported dtypes are {torch.int16, torch.int8, torch.bool}")
+    assert first == second == "Supported dtypes are {torch.bool, torch.intN, torch.intN}"
+
+
 def test_a_first_line_that_announces_another_brings_it_along():
     vela = "Compilation failed: Validation error:\nMaxPool:\n - ERROR_IF(pad_top < 0)\n - At least one pad\n"
     assert headline(vela) == "Compilation failed: Validation error: MaxPool: - ERROR_IF(pad_top < 0)"

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from harness.inspection.analysis import known_meanings
 from harness.inspection.units import Meaning, Walk
-from tests.unit.artifacts import block, constant, rescale, value
+from tests.unit.artifacts import block, constant, output, placeholder, rescale, trace, value
 
 HALF = (1 << 30, 31)  # multiplier and shift of one half
 
@@ -141,3 +142,12 @@ def test_nothing_is_said_of_what_is_unknown():
     graph = block(["x", "y"], ["s"], [("ADD", ("x", "y"), ("s",), {})], [value(n, dtype="INT32") for n in "xys"])
     walk = walked(graph, {"x": known(0.5)}, {"s": known(3.0)})
     assert walk.problems == []
+
+
+def test_what_a_merged_constant_holds_is_known_but_not_what_it_stands_for():
+    tensors = [constant("k_common", [[0, 9, -5, 0]]), value("r")]
+    graph = block([], ["r"], [("IDENTITY", ("k_common",), ("r",), {})], tensors)
+    known_before = known_meanings(trace((placeholder("x"), output("x"))), graph)
+    assert known_before == {"k_common": Meaning(low=-5, high=9)}
+    found = walked(graph, known_before).meanings["r"]
+    assert (found.scale, found.low, found.high) == (None, -5, 9)

@@ -132,6 +132,8 @@ def known_meanings(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:
             continue
         values = tensor.values() if tensor.data is not None else None
         meaning = meaning_of(choices[0])
+        if values is None:  # quantized by the program in front of the delegate, which keeps qmin and qmax
+            meaning = replace(meaning, low=float(choices[0].qmin), high=float(choices[0].qmax))
         if values is not None and values.size and not meaning.unsigned(tensor.dtype):
             meaning = replace(meaning, low=float(values.min()), high=float(values.max()))
         found[name] = meaning

@@ -5,7 +5,7 @@ import pytest
 
 from harness.inspection.analysis import known_meanings
 from harness.inspection.units import Meaning, Walk
-from tests.unit.artifacts import block, constant, output, placeholder, rescale, trace, value
+from tests.unit.artifacts import block, constant, dequantize, output, placeholder, rescale, trace, value
 
 HALF = (1 << 30, 31)  # multiplier and shift of one half
 
@@ -151,3 +151,10 @@ def test_what_a_merged_constant_holds_is_known_but_not_what_it_stands_for():
     assert known_before == {"k_common": Meaning(low=-5, high=9)}
     found = walked(graph, known_before).meanings["r"]
     assert (found.scale, found.low, found.high) == (None, -5, 9)
+
+
+def test_an_input_keeps_the_bounds_that_it_was_quantized_with():
+    start = (placeholder("x"), dequantize("dx", "%x", 0.5, 3, qmin=-127), output("dx"))
+    graph = block(["x"], ["r"], [("IDENTITY", ("x",), ("r",), {})], [value("x"), value("r")])
+    [meaning] = known_meanings(trace(start), graph).values()
+    assert (float(meaning.scale), meaning.zero_point, meaning.low, meaning.high) == (0.5, 3, -127, 127)

@@ -168,6 +168,7 @@ class Certifier:
             change=correction.change,
             upstream=correction.upstream,
             written_for=correction.releases,
+            needs=correction.needs,
             digest=correction.digest(_executorch()),
             functions=tuple(_functions(correction)),
             shown=tuple(shown),

@@ -87,6 +87,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """The evidence for one correction on one set of installed releases.
 
     :param why: the verdict's reason in one sentence.
+    :param needs: corrections that were applied along with it.
     :param graphs: target -> how many graphs were compared.
     :param command: how to make it again.
     """
@@ -101,6 +102,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     change: str = ""
     upstream: tuple[str, ...] = ()
     written_for: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     digest: str = ""
     functions: tuple[Function, ...] = ()
     shown: tuple[Shown, ...] = ()

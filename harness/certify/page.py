@@ -44,6 +44,8 @@ def _lines(item: Certificate) -> Iterator[str]:
     yield f"* Change: {item.change}"
     if item.upstream:
         yield f"* Upstream: {', '.join(item.upstream)}"
+    if item.needs:
+        yield f"* Applied along with it, for the bugs that it leads to: {', '.join(item.needs)}"
     yield f"* Written for executorch {', '.join(item.written_for)}"
     if item.shown:
         yield ""

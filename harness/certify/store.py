@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from harness.compat.releases import installed
-from harness.corrections import find_correction
+from harness.corrections import chosen
 from harness.errors import CannotRun
 from harness.protocol import Comparison
 
@@ -61,6 +61,5 @@ class Store:
 
 def key_of(digest: str, target: str, variant: tuple[str, ...]) -> str:
     release = installed().get("executorch", "")
-    corrections = [find_correction(word) for word in variant]
-    text = " ".join([digest, target, *sorted(f"{item.name}:{item.digest(release)}" for item in corrections)])
+    text = " ".join([digest, target, *sorted(f"{item.name}:{item.digest(release)}" for item in chosen(variant))])
     return hashlib.sha256(text.encode()).hexdigest()[:20]

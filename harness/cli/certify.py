@@ -24,7 +24,7 @@ from harness.cli.options import jobs_option, json_option, seed_option
 from harness.cli.results import write_json
 from harness.compat.releases import installed, release_line
 from harness.corpus import entries
-from harness.corrections import Correction, corrections, find_correction
+from harness.corrections import Correction, chosen, corrections, find_correction
 from harness.corrections.patch import diff_of, patched_package
 from harness.errors import CannotRun
 from harness.pool import Pool
@@ -108,9 +108,10 @@ def _patched(correction: Correction, certificate: Certificate, folder: Path, pla
     """Write the diff, apply it to a copy of the package, and compare what both give."""
     file = folder / f"{correction.name}.patch"
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(diff_of((correction,)))
+    parts = chosen((correction.word,))
+    file.write_text(diff_of(parts))
     with tempfile.TemporaryDirectory(prefix="armdiff-patch-") as scratch:
-        site = patched_package((correction,), file, Path(scratch))
+        site = patched_package(parts, file, Path(scratch))
         with Pool(1, first_on_path=site) as patched:
             difference = patch_difference(correction, plan, pool, patched)
     if difference:

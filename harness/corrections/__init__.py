@@ -30,7 +30,7 @@ def corrections() -> Mapping[str, Correction]:
 
 
 def chosen(words: Sequence[str]) -> tuple[Correction, ...]:
-    """The corrections that the words of ``--correction`` stand for, each once.
+    """The corrections that the words of ``--correction`` stand for, and what those need, each once.
 
     :raises BadInput: an unknown name, or a file that defines no correction.
     :raises CannotRun: the installed release does not need a named one.
@@ -47,6 +47,7 @@ def chosen(words: Sequence[str]) -> tuple[Correction, ...]:
                 f"correction {item.name} is for executorch {', '.join(item.releases)}, and {release or 'none'} is "
                 "installed; leave it out, or use 'all' for those that this release needs"
             )
+        found |= {name: corrections()[name] for name in item.needs if corrections()[name].for_release(release)}
         found[item.name] = item
     return tuple(found.values())
 

@@ -62,6 +62,7 @@ class Correction:
     :param changes: where; a release needs the correction if a change has a digest for it.
     :param patterns: operator patterns (as in ``status.toml``) of graphs that it may touch.
     :param workaround: is the defect outside ExecuTorch?
+    :param needs: corrections of bugs that this one leads to; ``chosen`` takes them along.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Correction:
     patterns: tuple[tuple[str, ...], ...]
     upstream: tuple[str, ...] = ()
     workaround: bool = False
+    needs: tuple[str, ...] = ()
     origin: str = field(default="", compare=False)
 
     @property

@@ -36,4 +36,5 @@ CORRECTION = Correction(
     changes=rejected("VelaReductionOfSliceCheck", _CHECK),
     patterns=(("slice|chunk|split|narrow|select", "amax|amin|sum|mean|softmax|log_softmax"),),
     workaround=True,
+    needs=("delegate-output-dtype",),  # what Ethos-U does not take is read by the CPU
 )

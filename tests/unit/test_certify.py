@@ -8,9 +8,9 @@ from harness.certify.deciding import outcome_of, refuses, remaining, tally, verd
 from harness.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
 from harness.certify.page import markdown
 from harness.certify.smaller import cuts, smallest
-from harness.certify.store import Store
+from harness.certify.store import Store, key_of
 from harness.corpus import Entry, Expectation, Status, default_corpus, entries, judged, with_corrections
-from harness.corrections import Correction
+from harness.corrections import Correction, find_correction
 from harness.protocol import CaseResult, Comparison
 from harness.triage import Finding
 from tests.integration.conftest import sigmoid_case
@@ -140,6 +140,16 @@ def test_comparisons_are_kept_by_what_they_depend_on(tmp_path, monkeypatch):
     assert Store(file).get("0123", "TOSA-1.0+INT", (NEG,)) is None
 
 
+def test_a_comparison_depends_on_what_its_correction_needs(monkeypatch):
+    monkeypatch.setattr("harness.corrections.installed", lambda: {"executorch": "1.5.1"})
+    before = key_of("0123", "TOSA-1.0+INT", ("vela-reduction-of-slice-rejected",))
+    needed = find_correction("delegate-output-dtype")
+    monkeypatch.setattr(Correction, "digest", lambda self, _: "other" if self == needed else "same")
+    one = key_of("0123", "TOSA-1.0+INT", ("vela-reduction-of-slice-rejected",))
+    monkeypatch.setattr(Correction, "digest", lambda self, _: "same")
+    assert len({before, one, key_of("0123", "TOSA-1.0+INT", ("vela-reduction-of-slice-rejected",))}) == 3
+
+
 def test_the_page_says_verdict_bug_and_counterexample():
     page = markdown(
         Certificate(
@@ -150,6 +160,7 @@ def test_the_page_says_verdict_bug_and_counterexample():
             releases={"executorch": "1.5.1"},
             cause="Cause.",
             change="Change.",
+            needs=("other",),
             functions=(Function(module="m", place="P.call", installed="aa", corrected="bb"),),
             shown=(Shown(entry="bug", target="TOSA-1.0+INT", bug=True, stock={A: "it raises"}, legs=("eager",)),),
             moved=(Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 7, "worse": 1}),),
@@ -169,6 +180,7 @@ def test_the_page_says_verdict_bug_and_counterexample():
     assert "| graphs | TOSA-1.0+INT | 7 | 1 |" in page
     assert "`cat -> neg` on TOSA-1.0+INT, case `c.json`: wrong where stock was not." in page
     assert "| `m:P.call` | aa | bb |" in page
+    assert "* Applied along with it, for the bugs that it leads to: other\n" in page
     assert "`armdiff certify mended`" in page
 
 

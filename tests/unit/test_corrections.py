@@ -187,6 +187,7 @@ def test_a_correction_says_what_its_reader_needs(name):
     assert item.entries, "which corpus bug does it remove?"
     assert set(item.entries) <= bugs
     assert set(item.releases) <= RELEASES
+    assert set(item.needs) <= {*NAMES} - {name}
     assert item.cause.endswith(".")
     assert item.change.endswith(".")
     assert all(change.edits and change.digests for change in item.changes)
@@ -231,3 +232,12 @@ def test_the_words_of_the_option(tmp_path):
     file.write_text("")
     with pytest.raises(BadInput, match="defines no CORRECTION"):
         find_correction(str(file))
+
+
+def test_what_a_correction_needs_is_taken_along(monkeypatch):
+    monkeypatch.setattr("harness.corrections.installed", lambda: {"executorch": "1.5.1"})
+    assert [item.name for item in chosen(("vela-reduction-of-slice-rejected",))] == [
+        "delegate-output-dtype",
+        "vela-reduction-of-slice-rejected",
+    ]
+    assert len(chosen(("all",))) == len(chosen(("all", "vela-reduction-of-slice-rejected")))

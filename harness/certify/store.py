@@ -1,7 +1,8 @@
 """Comparisons that were made already, so that an interrupted certification goes on where it was.
 
 One line of JSON a comparison, appended at once. The key says everything that the result depends on:
-the case, its target, and the digests of the variant's corrections; the file is the release line's.
+the case, its target, the digests of the variant's corrections, and how comparisons are made; the file is
+the release line's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from harness.compat.releases import installed
 from harness.corrections import chosen
 from harness.errors import CannotRun
 from harness.protocol import Comparison
+
+METHOD = 2
+"""To be increased when comparisons are made, or their findings judged, in another way: older ones are made again."""
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -61,5 +65,7 @@ class Store:
 
 def key_of(digest: str, target: str, variant: tuple[str, ...]) -> str:
     release = installed().get("executorch", "")
-    text = " ".join([digest, target, *sorted(f"{item.name}:{item.digest(release)}" for item in chosen(variant))])
+    text = " ".join(
+        [str(METHOD), digest, target, *sorted(f"{item.name}:{item.digest(release)}" for item in chosen(variant))]
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:20]

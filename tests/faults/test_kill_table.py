@@ -11,7 +11,6 @@ from tests.faults.fault import patched
 from tests.faults.plant import FAULTS
 
 NAMES = [fault.name for fault in FAULTS]
-EACH = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES]  # one process computes its row
 
 
 @functools.cache
@@ -20,18 +19,18 @@ def row(name):
     return kill_table.row(FAULTS[NAMES.index(name)])
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_planted_fault_is_caught_by_its_own_oracle(name):
     item = row(name)
     assert item.own is not None, [(found.oracle, found.kind, found.message) for found in item.found]
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_fault_s_own_place_is_blamed(name):
     assert row(name).blame_right, f"{row(name).blamed} was blamed, not {row(name).fault.blame}"
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_clean_twin_gives_nothing(name):
     assert [(found.oracle, found.kind, found.message) for found in row(name).clean] == []
 

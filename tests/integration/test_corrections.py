@@ -59,7 +59,6 @@ def alone():
         return dict(zip(pairs, pool.run(tasks), strict=True))
 
 
-@pytest.mark.xdist_group("alone")
 @pytest.mark.parametrize("name", NEEDED)
 def test_a_correction_by_itself_removes_its_bug(name, alone):
     corpus = with_corrections(entries([default_corpus()]), (corrections()[name],))

@@ -19,8 +19,6 @@ from tests.unit.ethosu.assembling import STOP, U55, feature_map, io, kernel, ofm
 TARGETS = ("ethos-u55-128", "ethos-u85-256")
 SHAPE = (1, 2, 8)
 
-pytestmark = pytest.mark.xdist_group("divergence")  # one process makes what all tests share
-
 
 @pytest.fixture(scope="module", params=TARGETS)
 def delegate(request, observed):

@@ -37,8 +37,6 @@ TARGETS = ("ethos-u55-128", "ethos-u85-256")
 MISPLACED = "conv2d-000"
 """A 1x1 convolution of two batches with CLAMP, which Vela 5.1.0 compiles wrongly."""
 
-pytestmark = pytest.mark.xdist_group("exactness")  # one process makes what all tests share
-
 
 @pytest.fixture(scope="module")
 def programs():

@@ -18,8 +18,6 @@ from tests.streams.flips import COMMANDS, SCALES, TABLE, WEIGHTS, Flip, chosen
 from tests.streams.mutants import KINDS, Mutant, mutant, npz_bytes
 from tests.streams.recording import trace
 
-pytestmark = pytest.mark.xdist_group("streams")  # one process makes what all tests share
-
 
 @pytest.fixture(scope="session")
 def compiled():

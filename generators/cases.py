@@ -93,22 +93,21 @@ def draw_covering(
     found: dict[str, tuple[Case, ...]] = {}
     lacking = [count] * len(groups)
     tries = [0] * len(groups)
-    for run in itertools.count():
-        wanted = [place for place, left in enumerate(lacking) if left > 0 and tries[place] < max(4, count // 2)]
-        if not wanted:
-            return list(found.values())
+    seeds = (run_seed(seed, -1, run) for run in itertools.count())
+    while wanted := [place for place, left in enumerate(lacking) if left > 0 and tries[place] < max(4, count // 2)]:
+        own = next(seeds)
         planted = sorted(wanted, key=lambda place: (-lacking[place], tries[place]))[:PLANTED]
         chain: list[str] = []
-        for place in random.Random(run_seed(seed, -1, run)).sample(planted, len(planted)):
+        for place in random.Random(own).sample(planted, len(planted)):
             chain += groups[place][tries[place] % len(groups[place])]
             tries[place] += 1
-        for item in _fresh_examples(run_seed(seed, -1, run), cases(tuple(targets), graphs_with([chain]))):
+        for item in _fresh_examples(own, cases(tuple(targets), graphs_with([chain]))):
             graph = item[0].graph
             serves = [place for place in wanted if has_pattern(graph, groups[place])]
             if serves and found.setdefault(graph_digest(graph), item) is item:
                 for place in serves:
                     lacking[place] -= 1
-    raise AssertionError("unreachable")
+    return list(found.values())
 
 
 def _first(count: int, runs: Iterable[list[tuple[Case, ...]]]) -> list[tuple[Case, ...]]:

@@ -64,15 +64,18 @@ class EmitTask(msgspec.Struct, frozen=True, kw_only=True, tag="emit"):
     corrections: tuple[str, ...] = ()
 
 
+Variant = tuple[str, ...]
+"""Names or files of corrections that apply together."""
+
+
 class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     """Compile a case stock and with each of several variants (``harness.certify``).
 
     :param case: path of the case file; its tensors lie beside it.
-    :param variants: sets of names or files of corrections that apply together.
     """
 
     case: str
-    variants: tuple[tuple[str, ...], ...]
+    variants: tuple[Variant, ...]
 
 
 class Stage(msgspec.Struct, frozen=True, tag="stage"):

@@ -30,14 +30,13 @@ from harness.corrections import Correction, chosen
 from harness.corrections.source import digest_of, edited_modules, source_of
 from harness.errors import BadInput
 from harness.pool import Pool
-from harness.protocol import CaseResult, CompareTask, Comparison, Task
+from harness.protocol import CaseResult, CompareTask, Comparison, Task, Variant
 from harness.target import DEFAULT_TARGETS, parse_target
 from harness.triage import Finding, has_pattern, operator_chain
 
 ETHOS_U_SHARE = 5
 """Of five graphs on TOSA one is compared on each Ethos-U target, too."""
 
-Variant = tuple[str, ...]
 _Wanted = tuple[Case, str, Variant]
 """A case, its file, and the corrections to compare it with."""
 

@@ -29,7 +29,7 @@ import torch
 
 from harness.building import load_tensors
 from harness.case import Case, read_case
-from harness.certify.trying import Trial, Variant
+from harness.certify.trying import Trial
 from harness.compat.sharing import SharedEdge, shared_edge
 from harness.compat.stack import stack_for
 from harness.compat.steps import steps_run_by
@@ -42,7 +42,7 @@ from harness.ethosu.sameness import payload_difference
 from harness.lowering import StageClock
 from harness.observation import Observation, headline
 from harness.probes.graphs import differences
-from harness.protocol import Compared, CompareTask, Comparison
+from harness.protocol import Compared, CompareTask, Comparison, Variant
 from harness.recipe import parse_recipe
 from harness.running import Compiled, InvalidCase, compile_case, execute, judge
 from harness.target import parse_target
@@ -89,7 +89,7 @@ class _Scene:
                 self._stock = self._compiled(None)
         self._unmoved = trial.unmoved()
 
-    def comparison(self, words: tuple[str, ...]) -> Comparison:
+    def comparison(self, words: Variant) -> Comparison:
         corrections = chosen(words)
         assert self._stock is not None
         if words in self._unmoved:

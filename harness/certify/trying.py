@@ -21,8 +21,7 @@ from typing import Any
 from harness.corrections import chosen
 from harness.corrections.applying import applied
 from harness.corrections.touching import Place, changed_places
-
-Variant = tuple[str, ...]
+from harness.protocol import Variant
 
 MOST_CHILDREN = 6
 """A variant that is changed in more steps of a compile is cheaper to compile."""

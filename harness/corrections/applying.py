@@ -69,7 +69,7 @@ def _owner(module: ModuleType, place: str) -> tuple[Any, str]:
 def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> None:
     function = function_at(module, place)
     if function is not None:
-        before, after = function.__code__, _code(module.__name__, text, place)
+        before, after = function.__code__, code_in(module.__name__, text, place)
         if (before.co_freevars, _signature(before)) != (after.co_freevars, _signature(after)):
             raise CannotRun(
                 f"{module.__name__}:{place}: a correction changes what the function takes or closes over; "
@@ -129,7 +129,7 @@ def _signature(code: CodeType) -> tuple[Any, ...]:
 
 
 @cache
-def _code(module: str, text: str, place: str) -> CodeType:
+def code_in(module: str, text: str, place: str) -> CodeType:
     """The code object of a function in a module's text."""
     return code_of(compile(text, str(file_of(module)), "exec", dont_inherit=True), place)
 

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from types import CodeType
 
-from harness.corrections.applying import code_of, function_at
+from harness.corrections.applying import code_in, code_of, function_at
 from harness.corrections.correction import Correction
 from harness.corrections.source import Edited, edited_modules, file_of, node_at
 
@@ -115,9 +115,7 @@ def _without_blocks(item: ast.stmt) -> ast.stmt:
 
 def _keeps_names(item: Edited, place: str) -> bool:
     """Do names mean with an edit what they meant, wherever in the function it is? A new local hides a global."""
-    before, after = (
-        code_of(compile(text, "<text>", "exec", dont_inherit=True), place) for text in (item.before, item.after)
-    )
+    before, after = (code_in(item.module, text, place) for text in (item.before, item.after))
     own, hidden = ({*code.co_varnames, *code.co_cellvars} for code in (before, after))
     return (before.co_flags, before.co_freevars) == (after.co_flags, after.co_freevars) and not (
         (hidden - own) & {*before.co_names}

@@ -124,26 +124,25 @@ def known_meanings(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:
         if tensor.data is None and name not in block.inputs:
             continue
         if name.endswith(MERGED):  # equal codes of several constants, whose scales may differ
-            found[name] = _range_alone(tensor)
+            found[name] = _holding(Meaning(), tensor)
             continue
         origin = name if name in block.inputs else constant_origin(name, trace)
         choices = decided(origin, trace.start) if origin is not None else ()
         if len(choices) != 1 or len(choices[0].scales) != 1 or not _same_type(choices[0].dtype, tensor.dtype):
             continue
-        values = tensor.values() if tensor.data is not None else None
         meaning = meaning_of(choices[0])
-        if values is None:  # quantized by the program in front of the delegate, which keeps qmin and qmax
+        if tensor.data is None:  # quantized by the program in front of the delegate, which keeps qmin and qmax
             meaning = replace(meaning, low=float(choices[0].qmin), high=float(choices[0].qmax))
-        if values is not None and values.size and not meaning.unsigned(tensor.dtype):
-            meaning = replace(meaning, low=float(values.min()), high=float(values.max()))
+        elif not meaning.unsigned(tensor.dtype):
+            meaning = _holding(meaning, tensor)
         found[name] = meaning
     return found
 
 
-def _range_alone(tensor: TosaTensor) -> Meaning:
-    """What a constant holds, with nothing known of what it stands for."""
+def _holding(meaning: Meaning, tensor: TosaTensor) -> Meaning:
+    """A meaning with the range of what a constant holds."""
     values = tensor.values()
-    return Meaning(low=float(values.min()), high=float(values.max())) if values.size else Meaning()
+    return replace(meaning, low=float(values.min()), high=float(values.max())) if values.size else meaning
 
 
 def _same_type(decided_dtype: str, tosa_dtype: str) -> bool:

@@ -16,18 +16,13 @@ from harness.snapshots import NodeState, Qparams, Ref, Snapshot
 QUANTIZE = ("quantized_decomposed.quantize_per_tensor.", "quantized_decomposed.quantize_per_channel.")
 DEQUANTIZE = ("quantized_decomposed.dequantize_per_tensor.", "quantized_decomposed.dequantize_per_channel.")
 CLAMPS = ("relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "relu_", "hardtanh_", "clamp_")
-MOVERS = (
-    "cat",
+ARRANGING = (
     "view",
     "view_copy",
     "permute",
     "permute_copy",
     "transpose",
     "transpose_copy",
-    "slice",
-    "slice_copy",
-    "select",
-    "select_copy",
     "expand",
     "expand_copy",
     "repeat",
@@ -36,17 +31,25 @@ MOVERS = (
     "unsqueeze",
     "unsqueeze_copy",
     "clone",
+)
+"""Operators whose result has every element that they read, in another place or several times."""
+SPLITS = ("split_copy", "split_with_sizes_copy")
+"""Operators whose results are pieces of what they read."""
+MOVERS = (
+    *ARRANGING,
+    *SPLITS,
+    "cat",
+    "slice",
+    "slice_copy",
+    "select",
+    "select_copy",
     "flip",
     "stack",
     "max_pool2d",
     "pixel_shuffle",
-    "split_copy",
-    "split_with_sizes_copy",
     "constant_pad_nd",
 )
 """Operators that only move or select elements: their domains are equal on both sides."""
-SPLITS = ("split_copy", "split_with_sizes_copy")
-"""Operators whose results are pieces of what they read."""
 RANGES = {
     "int8": (-128, 127),
     "uint8": (0, 255),

@@ -17,28 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
-from harness.inspection.decisions import SPLITS, base
+from harness.inspection.decisions import ARRANGING, SPLITS, base
 from harness.snapshots import NodeState, PassTrace, Snapshot
 
 MOVING = frozenset({"RESHAPE", "TRANSPOSE", "SLICE", "TILE", "REVERSE", "GATHER", "IDENTITY", "CONCAT", "PAD"})
 """TOSA operators that only move elements."""
-_ARRANGING = (
-    "view",
-    "view_copy",
-    "permute",
-    "permute_copy",
-    "transpose",
-    "transpose_copy",
-    "expand",
-    "expand_copy",
-    "repeat",
-    "squeeze",
-    "squeeze_copy",
-    "unsqueeze",
-    "unsqueeze_copy",
-    "clone",
-)
-"""Operators whose result has every element that they read, in another place or several times."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +100,7 @@ def value_origin(state: NodeState, graph: Mapping[str, NodeState], start: Snapsh
     same = marked is not None and base(marked).removesuffix("_with_indices") == base(state)  # RemoveGetItemPass
     if marked is None or state.op == "placeholder" or same or not state.refs:
         return state.origin
-    if base(state) in _ARRANGING:
+    if base(state) in ARRANGING:
         before = graph.get(state.refs[0])
         return value_origin(before, graph, start) if before is not None else None
     return _piece(state, marked, start) if base(marked) in SPLITS else None

@@ -95,7 +95,7 @@ def test_an_edit_that_leaves_the_code_changes_no_place(upstream):
 
 @pytest.fixture
 def trial(upstream, monkeypatch):
-    """``trial(**SAME)``: whether each is unmoved after a compile made of steps, or of calls outside them."""
+    """``trial(steps, variant)``: is it unmoved after a compile made of steps, and of calls outside them?"""
     monkeypatch.setattr(trying, "_reached", {})
 
     def run(steps, variant, *, remains=str):

@@ -125,9 +125,14 @@ class _StandIn:
 
     def __call__(self, graph_module: Any) -> Any:
         result = _runs(self._item, graph_module, self._recorder.program)
-        changed = getattr(result, "graph_module", None)
-        self._recorder.after(self._index, _name(self._item), graph_module if changed is None else changed)
+        self._recorder.after(self._index, _name(self._item), graph_after(result, graph_module))
         return result
+
+
+def graph_after(result: Any, graph_module: Any) -> Any:
+    """The graph that a pass leaves: its result's, or the one that it was given."""
+    changed = getattr(result, "graph_module", None)
+    return graph_module if changed is None else changed
 
 
 def _simply(item: Any, graph_module: Any, program: Callable[[], Any]) -> Any:

@@ -54,8 +54,7 @@ def steps_run_by(run_step: RunStep) -> Iterator[None]:
 
     def passed(item: Any, graph_module: Any, program: Callable[[], Any]) -> Any:
         def remains(result: Any) -> str:
-            changed = getattr(result, "graph_module", None)
-            return _digest(graph_module if changed is None else changed, program())
+            return _digest(passes.graph_after(result, graph_module), program())
 
         return run_step(type(item).__name__, item, lambda subject: subject(graph_module), remains, first=False)
 

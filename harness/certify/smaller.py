@@ -13,6 +13,7 @@ import msgspec
 from harness.case import Case, Distribution, Graph, Input
 from harness.checking import check_case, value_types
 from harness.errors import BadInput
+from harness.recipe import parse_recipe
 
 MOST_TRIES = 60
 
@@ -84,4 +85,7 @@ def _pruned(graph: Graph) -> Graph:
 def _with_graph(case: Case, graph: Graph, added: dict[str, Distribution]) -> Case:
     calibration = {**case.calibration, **added}
     kept = {item.name: calibration[item.name] for item in graph.inputs if item.name in calibration}
-    return msgspec.structs.replace(case, graph=graph, calibration=kept)
+    recipe = parse_recipe(case.recipe)
+    names = {node.name for node in graph.nodes}
+    recipe = msgspec.structs.replace(recipe, float_nodes=tuple(name for name in recipe.float_nodes if name in names))
+    return msgspec.structs.replace(case, graph=graph, calibration=kept, recipe=str(recipe))

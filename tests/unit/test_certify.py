@@ -193,6 +193,13 @@ def test_a_case_is_cut_down_to_what_shows():
     assert smallest(case, lambda item: False) == case
 
 
+def test_a_cut_forgets_the_float_nodes_that_are_gone():
+    case = sigmoid_case(recipe="a8w8,float=n0")
+    found = smallest(case, lambda item: any(node.operator == "sigmoid" for node in item.graph.nodes))
+    assert [node.operator for node in found.graph.nodes] == ["sigmoid"]
+    assert found.recipe == "a8w8"
+
+
 def test_every_cut_of_the_corpus_is_a_valid_smaller_case():
     from harness.case import read_case
 

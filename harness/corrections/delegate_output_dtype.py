@@ -8,9 +8,13 @@ _PARTITIONER = "executorch.backends.arm.tosa.partitioner"
 _API = "executorch.exir.backend.backend_api"
 _CALL = Edit(
     "        # Create partition with nodes containing this tag. There should only be\n",
-    "        _quantize_delegate_outputs(\n"
-    "            tagged_graph_module, tag, owning_program, is_submodule\n"
-    "        )\n"
+    "        if any(\n"
+    '            "delegate_output_qparams" in node.meta\n'
+    "            for node in tagged_graph_module.graph.nodes\n"
+    "        ):\n"
+    "            _quantize_delegate_outputs(\n"
+    "                tagged_graph_module, tag, owning_program, is_submodule\n"
+    "            )\n"
     "        # Create partition with nodes containing this tag. There should only be\n",
 )
 _MARK = Edit(

@@ -21,18 +21,19 @@ CORRECTION = Correction(
                 Edit(
                     "        if not updated:\n            return super().call_operator(op, args, kwargs, meta)\n",
                     "        if not updated:\n"
-                    "            from executorch.backends.arm._passes.insert_table_ops import TableOps\n\n"
-                    "            result = super().call_operator(op, args, kwargs, meta)\n"
-                    "            is_table_op = (\n"
-                    "                op in TableOps.unary_table_ops or op in TableOps.special_table_ops\n"
-                    "            )\n"
-                    "            if is_table_op and self._is_quantized_meta(meta):\n"
-                    "                # Integer inputs promote to float here, but TABLE returns codes.\n"
-                    '                output_qparams = meta.data["output_qparams"]\n'
-                    "                data = result.data.to(next(iter(output_qparams.values())).dtype)\n"
-                    "                self.tracer.set_metadata(result.node, data)\n"
-                    "                return ProxyValue(data, result.proxy)\n"
-                    "            return result\n",
+                    "            if self._is_quantized_meta(meta):\n"
+                    "                from executorch.backends.arm._passes.insert_table_ops import (\n"
+                    "                    TableOps,\n"
+                    "                )\n\n"
+                    "                if op in TableOps.unary_table_ops or op in TableOps.special_table_ops:\n"
+                    "                    # Integer inputs promote to float here, but TABLE returns codes.\n"
+                    "                    result = super().call_operator(op, args, kwargs, meta)\n"
+                    '                    output_qparams = meta.data["output_qparams"]\n'
+                    "                    dtype = next(iter(output_qparams.values())).dtype\n"
+                    "                    data = result.data.to(dtype)\n"
+                    "                    self.tracer.set_metadata(result.node, data)\n"
+                    "                    return ProxyValue(data, result.proxy)\n"
+                    "            return super().call_operator(op, args, kwargs, meta)\n",
                 ),
             ),
         ),

@@ -3,7 +3,8 @@
 While ``touched`` runs, each function that a correction changes notes when control comes to a statement that
 is another one with the correction, and then does what it always did: up to there both do the same. A place
 whose code is the same with the correction (its edit only adds something behind it) counts as not changed; an
-assignment counts as reached, since there is no telling who reads it.
+assignment counts as reached, since there is no telling who reads it. Where a correction inserts an ``if`` whose
+test only reads, control comes to the change when the test holds.
 
 Changes packages in memory, like ``harness.corrections.applying``: for worker processes.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import dis
 import importlib
 import itertools
 from collections.abc import Iterator, Sequence
@@ -25,6 +27,14 @@ from harness.corrections.source import Edited, edited_modules, file_of, node_at
 
 Place = tuple[str, str]
 _seen: set[Place] = set()
+_READS = {"all", "any", "get", "is_quantized", "isinstance", "len", "_is_quantized_meta"}
+"""Functions and methods, some of them upstream's, that only read."""
+_READING = (
+    *(ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant, ast.Tuple, ast.expr_context),
+    *(ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator),
+    *(ast.IfExp, ast.GeneratorExp, ast.comprehension),
+)
+"""Expressions that change nothing, calls aside."""
 
 
 @contextmanager
@@ -69,18 +79,23 @@ def _noting(item: Edited, place: str) -> CodeType:
     before, after = node_at(tree, place), node_at(ast.parse(item.after), place)
     assert isinstance(before, ast.FunctionDef)
     assert isinstance(after, ast.FunctionDef)
-    call = f"__import__({__name__!r}, fromlist=['note']).note({item.module!r}, {place!r})"
-    where = [(before.body, 0)]
-    if _keeps_names(item, place):
+    call = ast.parse(f"__import__({__name__!r}, fromlist=['note']).note({item.module!r}, {place!r})").body
+    codes = [code_in(item.module, text, place) for text in (item.before, item.after)]
+    where: list[tuple[list[ast.stmt], int, list[ast.stmt]]] = [(before.body, 0, [])]
+    if (codes[0].co_flags, codes[0].co_freevars) == (codes[1].co_flags, codes[1].co_freevars) and _keeps_names(*codes):
         where = [*_apart(before.body, after.body)]
-    for block, index in where:
-        block[index:index] = ast.parse(call).body
+    own, new = _names([before]), _definitions(item.after) - _definitions(item.before)
+    for block, index, inserted in where:
+        block[index:index] = _guarded(inserted, own, new, call) or call
     ast.fix_missing_locations(tree)
     return code_of(compile(tree, str(file_of(item.module)), "exec", dont_inherit=True), place)
 
 
-def _apart(before: list[ast.stmt], after: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
-    """Where two blocks part: blocks of the first one, with the index of a statement (or the end) in each."""
+def _apart(before: list[ast.stmt], after: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int, list[ast.stmt]]]:
+    """Where two blocks part: blocks of the first one, with the index of a statement (or the end) in each.
+
+    If the second has nothing but some statements inserted there, they come with it.
+    """
     one, other = [[ast.dump(item) for item in block] for block in (before, after)]
     if one == other:
         return
@@ -93,17 +108,64 @@ def _apart(before: list[ast.stmt], after: list[ast.stmt]) -> Iterator[tuple[list
             for name, block in inner[0].items():
                 yield from _apart(block, inner[1][name])
             return
-    yield before, first
+    behind = len(other) - len(one) + first
+    yield before, first, after[first:behind] if other[behind:] == one[first:] else []
+
+
+def _guarded(inserted: list[ast.stmt], own: set[str], new: set[str], call: list[ast.stmt]) -> list[ast.stmt]:
+    """A copy of inserted statements that end with an ``if``, with the call in its place; empty if they do more.
+
+    :param own: names that the function has already; what comes ahead of the ``if`` must bind others.
+    :param new: names that only the correction defines.
+    """
+    *ahead, last = inserted or [ast.Pass()]
+    if not isinstance(last, ast.If) or last.orelse or not _only_reads(last.test, new):
+        return []
+    for item in ahead:
+        if isinstance(item, ast.ImportFrom) and item.module and not item.level:
+            bound = {alias.asname or alias.name for alias in item.names}
+            exists = all(hasattr(importlib.import_module(item.module), alias.name) for alias in item.names)
+        elif isinstance(item, ast.Assign):
+            nodes = [node for target in item.targets for node in ast.walk(target)]
+            bound = _names(item.targets)
+            exists = _only_reads(item.value, new)
+            exists &= all(isinstance(node, (ast.Name, ast.Tuple, ast.Store)) for node in nodes)
+        else:
+            return []
+        if not exists or bound & own:
+            return []
+    return [*copy.deepcopy(ahead), ast.If(last.test, call, [])]
+
+
+def _only_reads(expression: ast.expr, new: set[str]) -> bool:
+    """Can an expression be evaluated without the correction, and without changing anything?"""
+    calls = [node for node in ast.walk(expression) if isinstance(node, ast.Call)]
+    called = {getattr(call.func, "id", "") or getattr(call.func, "attr", "") for call in calls}
+    others = [node for node in ast.walk(expression) if not isinstance(node, ast.Call)]
+    return called <= _READS and all(isinstance(node, _READING) for node in others) and not _names([expression]) & new
+
+
+def _names(nodes: Sequence[ast.AST]) -> set[str]:
+    """Names of variables and arguments."""
+    found = [inner for node in nodes for inner in ast.walk(node)]
+    return {item.id for item in found if isinstance(item, ast.Name)} | {
+        item.arg for item in found if isinstance(item, ast.arg)
+    }
+
+
+def _definitions(text: str) -> set[str]:
+    """The functions and classes that a module's text defines."""
+    return {item.name for item in ast.parse(text).body if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
 
 
 _BLOCKS = ("body", "orelse")
 
 
 def _blocks(item: ast.stmt) -> dict[str, list[ast.stmt]]:
-    """The statements under an ``if`` or a loop; what is under any other statement is not looked at."""
-    if not isinstance(item, (ast.If, ast.For, ast.While)):
+    """The statements under an ``if``, a loop or a function; what is under others is not looked at."""
+    if not isinstance(item, (ast.If, ast.For, ast.While, ast.FunctionDef)):
         return {}
-    return {name: block for name in _BLOCKS if (block := getattr(item, name))}
+    return {name: block for name in _BLOCKS if (block := getattr(item, name, None))}
 
 
 def _without_blocks(item: ast.stmt) -> ast.stmt:
@@ -113,12 +175,15 @@ def _without_blocks(item: ast.stmt) -> ast.stmt:
     return shallow
 
 
-def _keeps_names(item: Edited, place: str) -> bool:
-    """Do names mean with an edit what they meant, wherever in the function it is? A new local hides a global."""
-    before, after = (code_in(item.module, text, place) for text in (item.before, item.after))
+def _keeps_names(before: CodeType, after: CodeType) -> bool:
+    """Do names mean what they meant, wherever in a function? A new local hides a global."""
     own, hidden = ({*code.co_varnames, *code.co_cellvars} for code in (before, after))
-    return (before.co_flags, before.co_freevars) == (after.co_flags, after.co_freevars) and not (
-        (hidden - own) & {*before.co_names}
+    inner = [
+        {item.co_qualname: item for item in code.co_consts if isinstance(item, CodeType)} for code in (before, after)
+    ]
+    outer = {item.argval for item in dis.get_instructions(before) if item.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return not ((hidden - own) & {*outer, *before.co_freevars}) and all(
+        _keeps_names(item, inner[1][name]) for name, item in inner[0].items() if name in inner[1]
     )
 
 

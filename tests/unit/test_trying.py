@@ -34,6 +34,15 @@ SOURCE = textwrap.dedent(
         return value
 
 
+    def adder(amount):
+        def add(value):
+            if value > 5:
+                value = value + amount
+            return value
+
+        return add
+
+
     class MadePartitioner:
         def __init__(self):
             self.most = 1
@@ -73,12 +82,48 @@ def reached(correction, call, *values):
         ("value > 10", "value > 20", [11, -1, 5]),
         ("    return value", "    value = abs(value)\n    return value", [11, -1, 5]),
         ("range(2)", "range(3)", [-1]),
+        ("    return value", "    if value > 7:\n        value = 7\n    return value", [11]),
+        ("    return value", "    most = (7, 8)\n    if value > most[0]:\n        return 7\n    return value", [11]),
+        ("    return value", "    from math import e\n    if value > e:\n        return 7\n    return value", [11, 5]),
+        (
+            "    return value",
+            "    if value > 7:\n        value = 7\n    else:\n        pass\n    return value",
+            [11, -1, 5],
+        ),
+        ("    return value", "    if print(value):\n        value = 7\n    return value", [11, -1, 5]),
+        ("    return value", "    value = 7\n    if value > 7:\n        value = 7\n    return value", [11, -1, 5]),
+        (
+            "    return value",
+            "    if value > MOST:\n        value = 7\n    return value\n\n\nclass MOST: pass",
+            [11, -1, 5],
+        ),
+        (
+            "    return value",
+            "    from math import most\n    if value > most:\n        pass\n    return value",
+            [11, -1, 5],
+        ),
     ],
 )
 def test_only_calls_that_come_to_the_changed_statement_count(upstream, old, new, where):
     mended = correction("route", old, new)
     assert reached(mended, upstream.route, 11, -1, 5) == where
     assert [upstream.route(value) for value in (11, -1, 5)] == [10, -4, 6]
+
+
+def test_what_an_edit_changes_inside_a_nested_function_counts_when_that_is_called(upstream):
+    mended = correction("adder", "value + amount", "value - amount")
+    with touched((mended,)) as places:
+        add = upstream.adder(1)
+        add(3)
+        assert places == set()
+        add(6)
+        assert places == {(MODULE, "adder")}
+
+
+def test_a_new_local_name_that_hides_an_outer_one_counts_in_every_call(upstream):
+    hiding = "value > 5:\n            amount = 2\n"
+    mended = correction("adder", "value > 5:\n", hiding)
+    assert reached(mended, upstream.adder, 1) == [1]
 
 
 def test_a_new_local_name_that_hides_a_global_one_counts_in_every_call(upstream):

@@ -1,0 +1,194 @@
+"""A run's folder: what a campaign was asked for and what it has done so far, on disk at every moment.
+
+::
+
+    OUT/run.json         what was asked for, on which releases, since when; how it ended
+    OUT/cases/           every case, written before it runs
+    OUT/results.jsonl    one line a case, written when it is done
+    OUT/buckets.jsonl    one line a bucket that was minimized
+    OUT/bugs/<name>/     a bucket's smallest case, repro.py, REPORT.md and status.toml
+
+Lines are appended whole, and a last line that a kill cut off is ignored. So whatever ends a run, its folder
+can be reported on and resumed. Cases are numbered through the run: graph ``g`` on target ``t`` of ``n`` is case
+``g * n + t``, which makes a resumed run go on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from harness.errors import BadInput, CannotRun
+from harness.protocol import CaseResult
+
+SCHEMA = 1
+INFO, RESULTS, BUCKETS, CASES, BUGS = "run.json", "results.jsonl", "buckets.jsonl", "cases", "bugs"
+
+State = Literal["running", "done", "interrupted"]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a campaign was asked for: what a resumed run needs to be the same run.
+
+    :param max_examples: graphs to draw, None: until the time is over.
+    :param seconds: time limit with minimization and reports, or None.
+    :param shard: (index from 1, count).
+    """
+
+    targets: tuple[str, ...]
+    max_examples: int | None = None
+    seconds: float | None = None
+    seed: int = 0
+    shard: tuple[int, int] = (1, 1)
+    probes: str = "default"
+    strict: bool = False
+    ethos_u_engine: str = "default"
+    corrections: tuple[str, ...] = ()
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Contents of ``run.json``.
+
+    :param started: seconds since the epoch; ``ended`` likewise, None while it runs (or if it was killed).
+    :param seconds: wall time of all sittings, resumed ones included.
+    :param left: what the time was too short for, a sentence each.
+    """
+
+    schema: int = SCHEMA
+    armdiff: str
+    releases: dict[str, str]
+    line: str | None
+    asked: Asked
+    started: float
+    ended: float | None = None
+    seconds: float = 0.0
+    state: State = "running"
+    left: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of ``results.jsonl``.
+
+    :param number: the case's number in the run.
+    :param at: seconds since the run started (earlier sittings' seconds included).
+    """
+
+    number: int
+    at: float
+    result: CaseResult
+
+
+class Minimized(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of ``buckets.jsonl``: what became of the smallest case of a coarse bucket.
+
+    :param bucket: the coarse key; ``final`` adds the operators of the smallest case.
+    :param origin: the case that showed it, as a path relative to the run's folder; ``case`` is the smallest one.
+    :param operators: the operators of the smallest case, in order.
+    :param state: ``minimized`` (no cut helps any more), ``stopped`` (out of time), ``lost`` (did not show again).
+    :param neighbour: the smallest case tried that does not show it, or None, and what distinguishes it.
+    :param folder: its folder below ``bugs``, empty if no report was written.
+    :param repro: what repro.py did in a fresh process: ``shows``, ``does not show``, or why it did not run.
+    """
+
+    bucket: str
+    final: str
+    origin: str
+    case: str
+    operators: tuple[str, ...]
+    state: Literal["minimized", "stopped", "lost"]
+    tries: int = 0
+    seconds: float = 0.0
+    neighbour: str | None = None
+    distinguishes: str = ""
+    folder: str = ""
+    repro: str = ""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's folder, read."""
+
+    folder: Path
+    info: RunInfo
+    done: tuple[Done, ...]
+    minimized: tuple[Minimized, ...]
+
+
+_Line = TypeVar("_Line", Done, Minimized)
+
+
+def read_run(folder: Path) -> Run:
+    """Read a run's folder.
+
+    :raises BadInput: it is none, or a file in it is damaged.
+    """
+    file = folder / INFO
+    try:
+        info = msgspec.json.decode(file.read_bytes(), type=RunInfo)
+    except OSError as error:
+        raise BadInput(
+            str(folder), f"is no run's folder ({INFO}: {error.strerror})", "give the --out of 'armdiff fuzz'"
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise BadInput(str(file), str(error), "start the run anew with another --out") from None
+    if info.schema != SCHEMA:
+        raise BadInput(f"{file}: schema", f"is {info.schema}, not {SCHEMA}", "use the armdiff that wrote it")
+    done = {item.number: item for item in _lines(folder / RESULTS, Done)}
+    minimized = {item.bucket: item for item in _lines(folder / BUCKETS, Minimized)}
+    ordered = tuple(done[number] for number in sorted(done))
+    return Run(folder=folder, info=info, done=ordered, minimized=tuple(minimized.values()))
+
+
+def _lines(file: Path, kind: type[_Line]) -> Iterator[_Line]:
+    if not file.exists():
+        return
+    *whole, _ = file.read_bytes().split(b"\n")  # what follows the last line break was cut off, or is nothing
+    for number, line in enumerate(whole, 1):
+        try:
+            yield msgspec.json.decode(line, type=kind)
+        except msgspec.MsgspecError as error:
+            raise BadInput(f"{file}: line {number}", str(error), "remove the line; its case will run again") from None
+
+
+def write_info(folder: Path, info: RunInfo) -> None:
+    """Write ``run.json``; whoever reads it sees the old one or the new one.
+
+    :raises CannotRun: the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = folder / f"{INFO}.new"
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(info), indent=2) + b"\n")
+        os.replace(fresh, folder / INFO)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+
+
+def append(folder: Path, lines: Sequence[Done] | Sequence[Minimized]) -> None:
+    """Append lines to the file of their kind, each whole.
+
+    :raises CannotRun: the folder cannot be written, or the disk is full.
+    """
+    if not lines:
+        return
+    file = folder / (RESULTS if isinstance(lines[0], Done) else BUCKETS)
+    data = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    try:
+        with file.open("ab") as stream:
+            before = stream.tell()
+            try:
+                stream.write(data)
+                stream.flush()
+            except OSError:
+                os.truncate(file, before)  # half a line would hide the next one
+                raise
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+
+
+def cannot_write(folder: Path, error: OSError) -> CannotRun:
+    return CannotRun(f"{folder}: cannot be written ({error.strerror}); give another --out, or free some space")

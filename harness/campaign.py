@@ -1,34 +1,40 @@
-"""A campaign: draw graphs block by block, run each on every target, tally.
+"""A campaign: draw graphs block by block, run each on every target, keep everything on disk, minimize what is new.
 
-A block is ``BLOCK`` graphs drawn from (seed, block number), so the same seed gives the same
-graphs and shards own blocks (shard i of n runs the blocks with number = i - 1 modulo n). Every
-case is written to ``OUT/cases`` before it is run, every finding to ``OUT/findings.jsonl`` at once.
-Drawing costs milliseconds and happens in this process; everything that imports torch happens in
-the pool's workers.
+A block is ``BLOCK`` graphs drawn from (seed, block number), so the same seed gives the same graphs and shards own
+blocks (shard i of n runs the blocks with number = i - 1 modulo n). Drawing costs milliseconds and happens in this
+process; everything that imports torch happens in the pool's workers. The run's folder (``harness.runs``) has each
+case before it is run and each result as soon as it is there.
 
-Invariants: with ``max_examples`` and no time limit, a run is a function of its options; a time
-limit only cuts the sequence of graphs short.
+Invariants: with ``max_examples`` and no time limit, a run is a function of what was asked; a time limit only cuts
+the sequence of graphs short, and includes minimization and reports. A campaign that was ended by anything goes on
+where it was when it is resumed. Ctrl-C and SIGTERM end it in good order.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
-import msgspec
-
+from harness import __version__
+from harness.budget import Budget
 from harness.case import Case, case_digest, encode_case
+from harness.compat.releases import installed, release_line
 from harness.corpus import Entry
 from harness.engines import EngineChoice
 from harness.errors import CannotRun
 from harness.pool import Pool
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
+from harness.runs import CASES, Asked, Done, RunInfo, append, cannot_write, mended, read_run, write_info
 from harness.summary import Tally
-from harness.triage import Finding
 
 BLOCK = 20
 
@@ -43,6 +49,7 @@ class Options:
     :param strict: information counts as a finding.
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
     :param corrections: names or files of the corrections that apply (``harness.corrections``).
+    :param resume: go on with the run in ``out``.
     """
 
     targets: Sequence[str]
@@ -58,18 +65,45 @@ class Options:
     strict: bool = False
     ethos_u_engine: EngineChoice = "default"
     corrections: tuple[str, ...] = ()
+    resume: bool = False
+
+    @property
+    def asked(self) -> Asked:
+        """The part that a resumed run must share."""
+        return Asked(
+            targets=tuple(self.targets),
+            max_examples=self.max_examples,
+            seconds=self.seconds,
+            seed=self.seed,
+            shard=self.shard,
+            probes=self.probes,
+            strict=self.strict,
+            ethos_u_engine=self.ethos_u_engine,
+            corrections=self.corrections,
+        )
 
 
 @dataclass
 class Progress:
-    """What the loop knows while it runs."""
+    """What the loop knows while it runs.
+
+    :ivar earlier: seconds and graphs of the sittings before this one.
+    """
 
     tally: Tally
     started: float = field(default_factory=time.monotonic)
+    earlier: tuple[float, int] = (0.0, 0)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of all sittings."""
+        return self.earlier[0] + time.monotonic() - self.started
 
     @property
     def graphs_per_minute(self) -> float:
-        return 60.0 * self.tally.graphs / max(time.monotonic() - self.started, 1e-3)
+        """Of this sitting."""
+        done = self.tally.graphs - self.earlier[1]
+        return 60.0 * done / max(time.monotonic() - self.started, 1e-3)
 
 
 def graph_cases(options: Options) -> Iterator[tuple[Case, ...]]:
@@ -93,21 +127,89 @@ def graph_cases(options: Options) -> Iterator[tuple[Case, ...]]:
         block += count
 
 
-def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Progress, CaseResult], None]) -> Tally:
+def run_campaign(
+    options: Options,
+    corpus: Sequence[Entry],
+    report: Callable[[Progress, CaseResult], None],
+    afterwards: Callable[[Progress, Pool, Budget], Sequence[str]] = lambda *_: (),
+) -> Tally:
     """Run a campaign to its end (or its time limit, or Ctrl-C) and return the tally.
 
     :param report: called after every case, in order.
+    :param afterwards: what is done with the findings while the workers are warm; returns what was left undone.
     """
+    budget = Budget(options.seconds)
+    progress, info, done = _begun(options, corpus)
+    with stopped_by_sigterm(), Pool(options.jobs) as pool:
+        try:
+            for number, result in _results(options, pool, progress.tally, budget, done):
+                append(options.out, [Done(number=number, at=round(progress.seconds, 3), result=result)])
+                progress.tally.add(result)
+                done.add(number)
+                progress.tally.graphs = _complete(done, len(options.targets))
+                report(progress, result)
+            left = tuple(afterwards(progress, pool, budget))
+            info = _replace(info, state="done", left=left)
+        except KeyboardInterrupt:
+            progress.tally.problems.append("interrupted: the report covers what was done until then")
+            info = _replace(info, state="interrupted")
+        except CannotRun as error:
+            progress.tally.stopped = str(error)
+            info = _replace(info, state="interrupted")
+    problems = (*progress.tally.problems, *filter(None, [progress.tally.stopped]))
+    try:
+        write_info(
+            options.out,
+            _replace(info, ended=round(time.time(), 3), seconds=round(progress.seconds, 3), problems=problems),
+        )
+    except CannotRun as error:
+        progress.tally.stopped = progress.tally.stopped or str(error)
+    return progress.tally
+
+
+def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo, set[int]]:
+    """Begin a run's folder, or read the one to go on with."""
     progress = Progress(Tally(corpus, strict=options.strict))
+    info = RunInfo(
+        armdiff=__version__,
+        releases=dict(installed()),
+        line=release_line(),
+        asked=options.asked,
+        started=round(time.time(), 3),
+    )
+    done: set[int] = set()
+    if options.resume:
+        mended(options.out)
+        run = read_run(options.out)
+        for item in run.done:
+            progress.tally.add(item.result)
+            done.add(item.number)
+        progress.tally.graphs = _complete(done, len(options.targets))
+        progress.earlier = (max([run.info.seconds, *(item.at for item in run.done)]), progress.tally.graphs)
+        info = _replace(info, started=run.info.started, seconds=progress.earlier[0])
+    write_info(options.out, info)
+    return progress, info, done
+
+
+def _results(
+    options: Options, pool: Pool, tally: Tally, budget: Budget, done: set[int]
+) -> Iterator[tuple[int, CaseResult]]:
+    """Numbers and results of the cases that were not run yet, in order."""
+    running: deque[int] = deque()
 
     def tasks() -> Iterator[Task]:
-        for cases in graph_cases(options):
-            if options.seconds is not None and time.monotonic() - progress.started > options.seconds:
-                return
-            for case in cases:
-                confirmed = tuple(sorted({finding.bucket for finding in progress.tally.findings}))
+        for graph, cases in enumerate(graph_cases(options)):
+            for place, case in enumerate(cases):
+                number = graph * len(options.targets) + place
+                if number in done:
+                    continue
+                if place == 0 and budget.drawing_is_over(tally, len(running)):
+                    return
+                confirmed = tuple(sorted({finding.bucket for finding in tally.findings}))
+                path = write_case(case, options.out / CASES)
+                running.append(number)
                 yield Task(
-                    case=str(write_case(case, options.out / "cases")),
+                    case=str(path),
                     plant=options.plant,
                     confirm=options.confirm,
                     confirmed=confirmed,
@@ -116,28 +218,38 @@ def run_campaign(options: Options, corpus: Sequence[Entry], report: Callable[[Pr
                     corrections=options.corrections,
                 )
 
-    per_graph = 0
-    with Pool(options.jobs) as pool:
-        try:
-            for result in pool.run(tasks()):
-                progress.tally.add(result)
-                _keep(progress.tally.findings[-len(result.findings) :] if result.findings else [], options.out)
-                per_graph += 1
-                if per_graph == len(options.targets):
-                    progress.tally.graphs += 1
-                    per_graph = 0
-                report(progress, result)
-        except KeyboardInterrupt:
-            progress.tally.problems.append("interrupted: the report covers what was done until then")
-    return progress.tally
+    for result in pool.run(tasks()):
+        yield running.popleft(), result
 
 
-def _keep(findings: Sequence[Finding], out: Path) -> None:
-    """Append findings to OUT/findings.jsonl as they come, so that nothing found is lost."""
-    if findings:
-        with (out / "findings.jsonl").open("ab") as file:
-            for finding in findings:
-                file.write(msgspec.json.encode(finding) + b"\n")
+def _complete(done: set[int], targets: int) -> int:
+    """Graphs of which every target's case was run."""
+    return sum(
+        all(graph * targets + place in done for place in range(targets)) for graph in {item // targets for item in done}
+    )
+
+
+def _replace(info: RunInfo, **changes: object) -> RunInfo:
+    import msgspec
+
+    return msgspec.structs.replace(info, **changes)
+
+
+@contextmanager
+def stopped_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end what runs inside as Ctrl-C does (in the main thread; elsewhere nothing changes)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def write_case(case: Case, folder: Path) -> Path:
@@ -150,5 +262,5 @@ def write_case(case: Case, folder: Path) -> Path:
         file = folder / f"{case_digest(case)}.json"
         file.write_bytes(encode_case(case))
     except OSError as error:
-        raise CannotRun(f"{folder}: cannot be written ({error.strerror}); give another --out") from None
+        raise cannot_write(folder, error) from None
     return file

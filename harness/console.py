@@ -51,3 +51,10 @@ class Reporter:
         elif time.monotonic() - self._last >= PLAIN_EVERY:
             self._last = time.monotonic()
             print(f"armdiff: {text}", file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """Something else than a case goes on."""
+        if self._live:
+            self._live.update(text)
+        else:
+            print(f"armdiff: {text}", file=sys.stderr, flush=True)

@@ -84,10 +84,14 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One bug of the corpus."""
+    """One bug of the corpus.
+
+    :param everywhere: the expectation on every release, instead of those of the status.
+    """
 
     folder: Path
     status: Status
+    everywhere: Expectation | None = None
 
     @property
     def name(self) -> str:
@@ -96,6 +100,8 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def expected(self) -> Expectation | None:
         """The expectation on the installed release line, if it is a known line."""
+        if self.everywhere is not None:
+            return self.everywhere
         line = release_line()
         return self.status.lines.get(line) if line else None
 
@@ -195,7 +201,7 @@ def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction])
         if entry.name in corrected:
             renewed = Expectation(status="fixed", other=left)
         lines = {**entry.status.lines, line: renewed}
-        return Entry(entry.folder, msgspec.structs.replace(entry.status, lines=lines))
+        return msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, lines=lines))
 
     return [changed(entry) for entry in corpus]
 

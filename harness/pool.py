@@ -1,9 +1,9 @@
 """A pool of warm worker processes: one place where native code may die without harm.
 
-Each worker is a separate process group running ``harness.worker``. A case is on disk before it
-is sent. A worker that dies, or takes longer than the time limit, is killed with its group and
-replaced; the case becomes a ``crash`` finding with the signal, the last stage and the last lines
-of native output, and is tried once more in a fresh worker before it counts.
+A case is on disk before it is sent. A worker that dies, or breaks a limit (``harness.workers``), is replaced,
+and the case is tried once more in a fresh one: if it dies again it is a ``crash`` finding with the signal, the
+last stage and the last lines of native output; if not, the answer counts, and the death is told beside it.
+A worker that was killed from outside says nothing about its case, which is tried a few times.
 
 Results come in the order of the tasks, whichever worker finished first, so that a run's output
 does not depend on timing.
@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import os
 import queue
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from harness.case import read_case
-from harness.errors import CannotRun
 from harness.observation import Failure, Observation
 from harness.protocol import (
     Answer,
@@ -38,93 +34,19 @@ from harness.protocol import (
     EmitTask,
     Emitted,
     Question,
-    Stage,
     Task,
-    receive,
-    send,
 )
-from harness.triage import finding_of
+from harness.triage import Finding, finding_of
+from harness.workers import HANG, KILLED, OUT_OF_MEMORY, WORKER, Death, Limits, Worker, limits_for, start_worker
 
-TIME_LIMIT = 300.0
-"""Seconds one case may take (the stock histogram observer was seen to need 23)."""
-RECYCLE_AFTER = 200
-"""Cases after which a worker is replaced, to keep memory flat."""
-_LOG_LINES = 200
+MOST_KILLS = 5
+"""Times that a case is begun while workers are killed from outside."""
 _DETAIL_LINES = 60
 _TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 """Marks of the line that says why, the most specific first."""
 
-
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True)
-class Death:
-    """How a worker ended instead of answering."""
-
-    kind: str
-    stage: str
-    log: str
-
-
-@dataclass
-class _Worker:
-    process: subprocess.Popen[bytes]
-    log: Path
-    served: int = 0
-
-    def ask(self, task: Question, limit: float) -> Answer | Death:
-        assert self.process.stdin
-        assert self.process.stdout
-        stage, timed_out = "start", threading.Event()
-
-        def expire() -> None:
-            timed_out.set()
-            self.kill()
-
-        timer = threading.Timer(limit, expire)
-        timer.start()
-        try:
-            with suppress(BrokenPipeError):
-                send(self.process.stdin, task)
-            while (message := receive(self.process.stdout)) is not None:
-                if isinstance(message, (CaseResult, Captured, Emitted, Compared)):
-                    self.served += 1
-                    return message
-                if isinstance(message, Stage):
-                    stage = message.name
-        finally:
-            timer.cancel()
-        status = self.process.wait()
-        kind = "Hang" if timed_out.is_set() else _signal_name(status)
-        return Death(kind, stage, self.last_output())
-
-    def last_output(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()
-        return "\n".join(lines[-_LOG_LINES:])
-
-    def kill(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-
-    def close(self) -> None:
-        if self.process.stdin:
-            with suppress(BrokenPipeError):
-                self.process.stdin.close()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self.process.wait()
-        self.log.unlink(missing_ok=True)
-
-
-def _signal_name(status: int) -> str:
-    if status < 0:
-        with suppress(ValueError):
-            return signal.Signals(-status).name
-    return f"exit status {status}"
 
 
 @dataclass
@@ -134,14 +56,19 @@ class Pool:
     :param jobs: number of worker processes.
     :param limit: seconds one case may take.
     :param first_on_path: a folder of packages that come before the installed ones.
+    :param limits: further limits of a worker; by default what the machine has room for.
+    :param command: what is started as a worker.
     """
 
     jobs: int = 1
-    limit: float = TIME_LIMIT
+    limit: float = Limits.seconds
     first_on_path: Path | None = None
-    _idle: queue.SimpleQueue[_Worker] = field(default_factory=queue.SimpleQueue)
-    _all: list[_Worker] = field(default_factory=list)
+    limits: Limits | None = None
+    command: Sequence[str] = WORKER
+    _idle: queue.SimpleQueue[Worker] = field(default_factory=queue.SimpleQueue)
+    _all: list[Worker] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _closed: bool = False
 
     def __enter__(self) -> Pool:
         self._executor = ThreadPoolExecutor(self.jobs)
@@ -149,7 +76,7 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            workers, self._all = list(self._all), []
+            workers, self._all, self._closed = list(self._all), [], True
         self._executor.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
             worker.kill()
@@ -191,11 +118,22 @@ class Pool:
     def run_one(self, task: Task) -> CaseResult:
         """Run one task, turning a worker's death into a finding."""
         answer = self._ask(task)
-        if isinstance(answer, Death):
-            second = self._ask(task)
-            return _result_of_death(task, answer, repeated=isinstance(second, Death) and second.kind == answer.kind)
-        assert isinstance(answer, CaseResult)
-        return answer
+        if not isinstance(answer, Death):
+            assert isinstance(answer, CaseResult)
+            return answer
+        second = self._ask(task)
+        finding = _finding_of_death(task, answer)
+        if isinstance(second, Death):
+            again = _finding_of_death(task, second)
+            repeated = again.bucket == finding.bucket
+            return CaseResult(
+                case=task.case,
+                target=finding.target,
+                findings=(finding,) if repeated else (),
+                unrepeated=() if repeated else (finding, again),
+            )
+        assert isinstance(second, CaseResult)
+        return msgspec.structs.replace(second, unrepeated=(*second.unrepeated, finding))
 
     def capture(self, task: CaptureTask) -> Captured:
         """Have a worker capture a user's file."""
@@ -220,12 +158,23 @@ class Pool:
         return answer
 
     def _ask(self, task: Question) -> Answer | Death:
+        """Ask a worker; if it is killed from outside, ask the next one."""
+        answer = self._ask_once(task)
+        for _ in range(MOST_KILLS - 1):
+            if self._closed or not (isinstance(answer, Death) and answer.kind == KILLED):
+                break
+            answer = self._ask_once(task)
+        return answer
+
+    def _ask_once(self, task: Question) -> Answer | Death:
+        if self._closed:
+            return Death(KILLED, "start", "the pool was closed")
         try:
             worker = self._idle.get_nowait()
         except queue.Empty:
             worker = self._start()
-        answer = worker.ask(task, self.limit)
-        if isinstance(answer, Death) or worker.served >= RECYCLE_AFTER:
+        answer = worker.ask(task)
+        if isinstance(answer, Death) or worker.spent:
             with self._lock:
                 if worker in self._all:
                     self._all.remove(worker)
@@ -235,63 +184,31 @@ class Pool:
             self._idle.put(worker)
         return answer
 
-    def _start(self) -> _Worker:
-        handle, name = tempfile.mkstemp(prefix="armdiff-worker-", suffix=".log")
-        # executorch runs the flatc that lies beside the interpreter; the environment need not be activated
-        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
-        environment = {
-            **os.environ,
-            "PATH": path,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONHASHSEED": "0",
-            "TOKENIZERS_PARALLELISM": "false",
-        }
-        if self.first_on_path is not None:
-            words = (str(self.first_on_path.resolve()), os.environ.get("PYTHONPATH", ""))
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, words))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "harness.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=handle,
-            start_new_session=True,
-            env=environment,
-        )
-        os.close(handle)
-        worker = _Worker(process, Path(name))
-        assert process.stdout
-        while True:
-            message = receive(process.stdout)
-            if isinstance(message, Stage) and message.name == "ready":
-                break
-            if message is None:
-                process.wait()
-                log = worker.last_output()
-                worker.close()
-                raise CannotRun(
-                    f"a worker process cannot start: {log.strip().splitlines()[-1:] or 'no output'}; "
-                    "run 'armdiff doctor' to see what is missing"
-                )
+    def _start(self) -> Worker:
+        limits = self.limits or limits_for(self.jobs, self.limit)
+        worker = start_worker(limits, self.first_on_path, self.command)
         with self._lock:
             self._all.append(worker)
+            if self._closed:  # while it was starting
+                worker.kill()
         return worker
 
 
-def _result_of_death(task: Task, death: Death, *, repeated: bool) -> CaseResult:
+_MESSAGES = {
+    HANG: "no answer within the time limit",
+    OUT_OF_MEMORY: "the process grew beyond the memory limit",
+    KILLED: f"the process was killed from outside, {MOST_KILLS} times",
+}
+
+
+def _finding_of_death(task: Task, death: Death) -> Finding:
     from harness.registry import oracles
 
     case = read_case(Path(task.case))
-    message = "no answer within the time limit" if death.kind == "Hang" else telling_line(death.log)
     detail = "\n".join(death.log.splitlines()[-_DETAIL_LINES:])
-    failure = Failure(death.stage, death.kind, message, detail=detail)
+    failure = Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log), detail=detail)
     [mismatch] = oracles()["crash"].judge(Observation(case, failure=failure))
-    finding = finding_of(mismatch, case, task.case, detail)
-    return CaseResult(
-        case=task.case,
-        target=case.target,
-        findings=(finding,) if repeated else (),
-        unrepeated=() if repeated else (finding,),
-    )
+    return finding_of(mismatch, case, task.case, detail)
 
 
 def telling_line(log: str) -> str:

@@ -7,6 +7,7 @@
     OUT/results.jsonl    one line a case, written when it is done
     OUT/buckets.jsonl    one line a bucket that was minimized
     OUT/bugs/<name>/     a bucket's smallest case, repro.py, REPORT.md and status.toml
+    OUT/previous/        the run that was here before
 
 Lines are appended whole, and a last line that a kill cut off is ignored. So whatever ends a run, its folder
 can be reported on and resumed. Cases are numbered through the run: graph ``g`` on target ``t`` of ``n`` is case
@@ -16,6 +17,7 @@ can be reported on and resumed. Cases are numbered through the run: graph ``g`` 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -27,6 +29,7 @@ from harness.protocol import CaseResult
 
 SCHEMA = 1
 INFO, RESULTS, BUCKETS, CASES, BUGS = "run.json", "results.jsonl", "buckets.jsonl", "cases", "bugs"
+PREVIOUS = "previous"
 
 State = Literal["running", "done", "interrupted"]
 
@@ -186,6 +189,33 @@ def append(folder: Path, lines: Sequence[Done] | Sequence[Minimized]) -> None:
             except OSError:
                 os.truncate(file, before)  # half a line would hide the next one
                 raise
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+
+
+def mended(folder: Path) -> None:
+    """Cut off the half lines that a kill left, so that what is appended begins a line of its own."""
+    for name in (RESULTS, BUCKETS):
+        file = folder / name
+        if file.exists() and not (data := file.read_bytes()).endswith(b"\n"):
+            os.truncate(file, data.rfind(b"\n") + 1)
+
+
+def set_aside(folder: Path) -> None:
+    """Move the run that a folder holds into ``previous/`` below it, in place of the one that is there.
+
+    :raises CannotRun: the folder cannot be written.
+    """
+    if not (folder / INFO).exists():
+        return
+    previous = folder / PREVIOUS
+    try:
+        shutil.rmtree(previous, ignore_errors=True)
+        previous.mkdir()
+        for item in [*folder.iterdir()]:
+            if item.name in (INFO, RESULTS, BUCKETS, BUGS) or item.name.startswith("report."):
+                os.replace(item, previous / item.name)
+        (previous / CASES).symlink_to(Path("..") / CASES)
     except OSError as error:
         raise cannot_write(folder, error) from None
 

@@ -32,6 +32,7 @@ class Tally:
     """Adds up case results.
 
     :param strict: information counts as a finding.
+    :ivar stopped: what the run had to stop for, in one line.
     """
 
     corpus: Sequence[Entry] = ()
@@ -41,6 +42,7 @@ class Tally:
     findings: list[Finding] = field(default_factory=list)
     unrepeated: list[Finding] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    stopped: str = ""
     ran: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     seconds: Counter[str] = field(default_factory=Counter)
@@ -111,7 +113,7 @@ def as_json(tally: Tally, **extra: Any) -> dict[str, Any]:
         "legs": tally.leg_table(),
         "findings": [msgspec.to_builtins(finding) for finding in tally.findings],
         "unrepeated": [msgspec.to_builtins(finding) for finding in tally.unrepeated],
-        "problems": tally.problems,
+        "problems": [*tally.problems, *filter(None, [tally.stopped])],
         "seconds": {stage: round(value, 3) for stage, value in sorted(tally.seconds.items())},
         **extra,
     }
@@ -166,6 +168,8 @@ def listing(tally: Tally) -> list[str]:
     if tally.unrepeated:
         lines.append(f"{len(tally.unrepeated)} mismatches did not show a second time and do not count")
     lines += [f"problem: {problem}" for problem in tally.problems]
+    if tally.stopped:
+        lines.append(f"stopped: {tally.stopped}")
     for name, row in tally.leg_table().items():
         lines.append(
             f"leg {name}: ran {row['ran']}" + (f", skipped {row['skipped']} ({row['why']})" if row["skipped"] else "")

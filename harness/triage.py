@@ -1,7 +1,8 @@
 """Buckets: the key under which mismatches that share a cause collect.
 
 The *coarse* key (version ``v1``) is oracle, kind, stage, pass, target family and signature. It
-does not contain shapes, names or numbers, so it stays the same while a case shrinks. Each bucket
+does not contain shapes, names or numbers, so it stays the same while a case shrinks. The *final* key
+(``final_key``) adds the operators of the smallest case that shows the bucket. Each bucket
 has one exception class, cached, because Hypothesis identifies a failure by its exception's type
 and place.
 
@@ -102,6 +103,11 @@ def without_pass(bucket: str) -> bool:
 def bucket_exception(bucket: str) -> type[BucketFailure]:
     """The one exception class of a bucket."""
     return type("Bucket", (BucketFailure,), {"bucket": bucket, "__doc__": bucket})
+
+
+def final_key(bucket: str, graph: Graph) -> str:
+    """The final key: the coarse one and the operators of the smallest case (``…#permute>flatten>select``)."""
+    return f"{bucket}#{'>'.join(operator_chain(graph))}"
 
 
 def operator_chain(graph: Graph, output: int | None = None) -> tuple[str, ...]:

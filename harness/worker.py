@@ -8,9 +8,11 @@ log file. One torch thread.
 from __future__ import annotations
 
 import copy
+import ctypes
 import gc
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -35,12 +37,16 @@ from harness.protocol import (
     send,
 )
 
+PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
+
 
 def main() -> None:
     """Serve tasks until end of input."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # native prints must not end up between frames
     warnings.filterwarnings("ignore")
+    die_with_parent()
     send(answers, Stage("import"))
     import torch
 
@@ -60,6 +66,12 @@ def main() -> None:
     while (task := receive(sys.stdin.buffer)) is not None:
         send(answers, _serve(task, lambda stage: send(answers, Stage(stage))))
         gc.collect()
+        gc.freeze()  # what a task leaves behind are caches: the next collection need not look at them
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the thread that started it ends: nobody else would stop a hang."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _serve(task: object, announce: Callable[[str], None]) -> Answer:

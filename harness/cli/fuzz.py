@@ -1,21 +1,25 @@
 """The verb ``fuzz``: a campaign of drawn graphs (``harness.campaign``), ended by number or by time.
 
-Without either limit it draws 100 graphs. What the corpus and the folders of ``--known`` hold is
-known and does not count as new.
+Without either limit it draws 100 graphs. What the corpus and ``--known`` hold is known and does not count as
+new. New buckets are minimized within the time (``harness.concluding``). ``--resume`` goes on with the run in
+``--out``: what it was asked for is taken from there, and an option that says otherwise is refused.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
+import msgspec
 
 from harness.campaign import Options, run_campaign
 from harness.cli.environment import corpus_folders, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
     engine_option,
+    ignore_option,
     jobs_option,
     json_option,
     known_option,
@@ -28,11 +32,16 @@ from harness.cli.options import (
     target_option,
 )
 from harness.cli.results import finish
+from harness.compat.releases import installed
+from harness.concluding import Concluding
 from harness.console import Reporter
-from harness.corpus import entries, with_corrections
+from harness.corpus import with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
+from harness.errors import BadInput
+from harness.known import known_entries
 from harness.probes import ProbeMode
+from harness.runs import Run, read_run, set_aside
 
 
 @click.command()
@@ -45,13 +54,18 @@ from harness.probes import ProbeMode
 @target_option
 @jobs_option
 @known_option
+@ignore_option
 @engine_option
 @probes_option("default")
 @correction_option
 @strict_option
+@click.option("--minimize/--no-minimize", default=True, help="Make the cases of new findings small. Default: yes.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @out_option
 @json_option
+@click.pass_context
 def fuzz(
+    context: click.Context,
     max_examples: int | None,
     seconds: float | None,
     shard: tuple[int, int],
@@ -59,10 +73,13 @@ def fuzz(
     targets: tuple[str, ...],
     jobs: int,
     known: tuple[Path, ...],
+    ignored: tuple[str, ...],
     engine: EngineChoice,
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    minimize: bool,
+    resume: bool,
     out: Path,
     json_file: str | None,
 ) -> None:
@@ -86,18 +103,71 @@ def fuzz(
         strict=strict,
         ethos_u_engine=engine,
         corrections=corrections,
+        resume=resume,
     )
-    reporter = Reporter(max_examples)
+    earlier = read_run(out) if resume else None
+    if earlier is None:
+        set_aside(out)
+    else:
+        options = _resumed(options, earlier, context)
+    reporter = Reporter(options.max_examples)
     started = time.monotonic()
     with reporter:
-        corpus = with_corrections(entries([*corpus_folders(), *known]), chosen(corrections))
-        tally = run_campaign(options, corpus, reporter.case)
+        corpus = with_corrections(known_entries(corpus_folders(), known, ignored), chosen(options.corrections))
+        afterwards = Concluding(options, corpus, earlier, reporter.say)
+        if minimize:
+            tally = run_campaign(options, corpus, reporter.case, afterwards)
+        else:
+            tally = run_campaign(options, corpus, reporter.case)
     finish(
         tally,
         json_file,
         f"{tally.graphs} graphs, {tally.cases} cases in {time.monotonic() - started:.0f} s "
-        f"on {', '.join(targets)} (seed {seed})",
-        seed=seed,
-        targets=list(targets),
-        corrections=list(corrections),
+        f"on {', '.join(options.targets)} (seed {options.seed})",
+        seed=options.seed,
+        targets=list(options.targets),
+        corrections=list(options.corrections),
     )
+
+
+_FREE = ("seconds", "max_examples")
+"""What a resumed run may be given anew."""
+
+
+def _resumed(options: Options, earlier: Run, context: click.Context) -> Options:
+    """The options of the run to go on with.
+
+    :raises BadInput: another release is installed, or an option says otherwise.
+    """
+    if (then := earlier.info.releases) != (now := dict(installed())):
+        [name, *_] = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+        raise BadInput(
+            f"{earlier.folder}: releases",
+            f"{name} was {then.get(name, 'not installed')} and is {now.get(name, 'not installed')}",
+            "install what it was, or start a new run with another --out",
+        )
+    asked = {**msgspec.structs.asdict(earlier.info.asked)}
+    for name, parameter in _PARAMETERS.items():
+        given = context.get_parameter_source(parameter) not in (None, click.core.ParameterSource.DEFAULT)
+        if given and name not in _FREE and getattr(options.asked, name) != asked[name]:
+            option = (
+                f"--{parameter.replace('_', '-')}".removesuffix("s") if parameter == "targets" else f"--{parameter}"
+            )
+            raise BadInput(option, "differs from the run to go on with", "leave it out, or start a new run")
+        if given:
+            asked[name] = getattr(options.asked, name)
+    return replace(options, **asked)
+
+
+_PARAMETERS = {
+    "targets": "targets",
+    "max_examples": "max_examples",
+    "seconds": "seconds",
+    "seed": "seed",
+    "shard": "shard",
+    "probes": "probes",
+    "strict": "strict",
+    "ethos_u_engine": "engine",
+    "corrections": "corrections",
+}
+"""Field of ``Asked`` -> parameter of the verb."""

@@ -75,7 +75,10 @@ known_option = click.option(
     "--known",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="More corpus folders whose bugs are known, repeatable.",
+    help="What else is known, repeatable: a corpus folder, JSON results of a run, or a file with a bucket on each line.",
+)
+ignore_option = click.option(
+    "--ignore", "ignored", multiple=True, metavar="BUCKET", help="A bucket that does not count, repeatable."
 )
 
 

@@ -36,7 +36,7 @@ def write_json(file: str | None, data: dict[str, Any]) -> None:
 
 
 def finish(tally: Tally, json_file: str | None, title: str, **extra: Any) -> NoReturn:
-    """End a verb that ran cases: JSON, the listing, and exit status 1 for new findings.
+    """End a verb that ran cases: JSON, the listing, and exit status 1 for new findings, 3 if it could not go on.
 
     :param title: the first line of the listing.
     :param extra: further entries of the JSON.
@@ -45,4 +45,4 @@ def finish(tally: Tally, json_file: str | None, title: str, **extra: Any) -> NoR
     if json_file != "-":
         click.echo("\n".join([title, installed_line(), "", *listing(tally)]))
         click.echo("new findings" if tally.new else "nothing new")
-    sys.exit(1 if tally.new else 0)
+    sys.exit(1 if tally.new else 3 if tally.stopped else 0)

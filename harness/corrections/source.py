@@ -69,6 +69,7 @@ def _defined(item: ast.stmt) -> tuple[str, ...]:
     return ()
 
 
+@cache
 def span_of(text: str, place: str) -> Span | None:
     """The lines of a place in a file's text, decorators included; None if it is not there."""
     node = node_at(ast.parse(text), place)

@@ -1,10 +1,25 @@
-"""What a dead worker's output is reduced to."""
+"""Workers that die, hang and grow, with a stand-in for the real one; and what a dead one's output is reduced to."""
 
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+
+import msgspec
 import pytest
 
-from harness.pool import telling_line
+from generators.cases import draw_block
+from harness.campaign import write_case
+from harness.errors import CannotRun
+from harness.pool import Pool, telling_line
+from harness.protocol import Task
+from harness.workers import Limits
 
 STACK = "#0 main\n#1 start\n[Inferior 1 (process 9) detached]"
+STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
+[CASE] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]
 
 
 @pytest.mark.parametrize(
@@ -21,3 +36,126 @@ STACK = "#0 main\n#1 start\n[Inferior 1 (process 9) detached]"
 )
 def test_the_line_that_says_why_is_found_above_the_stack_trace(log, line):
     assert telling_line(log) == line
+
+
+@pytest.fixture
+def tasks(tmp_path):
+    """``tasks(note…)``: cases that make the stand-in do what their notes say."""
+
+    def made(*notes):
+        for place, note in enumerate(notes):
+            case = msgspec.structs.replace(CASE, note=note)
+            yield Task(case=str(write_case(case, tmp_path / str(place))))
+
+    return made
+
+
+def pool(jobs=1, **limits):
+    return Pool(jobs, limits=Limits(**limits), command=STAND_IN)
+
+
+def buckets(findings):
+    return [(item.kind, item.stage) for item in findings]
+
+
+@pytest.mark.parametrize(
+    ("note", "kind", "message"),
+    [
+        ("signal SIGSEGV", "SIGSEGV", "Assertion `x' failed"),
+        ("signal SIGABRT", "SIGABRT", "Assertion `x' failed"),
+        ("exit 0", "exit status 0", "no native output"),
+        ("exit 3", "exit status 3", "no native output"),
+        ("hang", "Hang", "no answer within the time limit"),
+        ("grow", "OutOfMemory", "the process grew beyond the memory limit"),
+    ],
+)
+def test_each_way_to_die_is_a_finding_and_the_next_case_runs(tasks, note, kind, message):
+    with pool(seconds=1.5, memory=400 << 20) as workers:
+        died, fine = workers.run(tasks(note, "fine"))
+    [finding] = died.findings
+    assert (finding.oracle, finding.stage) == ("crash", "lower")
+    assert kind in finding.message
+    assert message in finding.message
+    assert fine.legs == {"eager": "ran"}
+    assert fine.findings == ()
+
+
+@pytest.mark.parametrize("note", ["once signal SIGSEGV", "once exit 1"])
+def test_a_death_that_does_not_repeat_is_told_beside_the_answer(tasks, note):
+    with pool() as workers:
+        [result] = workers.run(tasks(note))
+    assert result.legs == {"eager": "ran"}
+    assert result.findings == ()
+    assert [item.oracle for item in result.unrepeated] == ["crash"]
+
+
+def test_a_worker_that_is_killed_from_outside_says_nothing_about_its_case(tasks):
+    with pool() as workers:
+        [result] = workers.run(tasks("once signal SIGKILL"))
+    assert (result.findings, result.unrepeated) == ((), ())
+    assert result.legs == {"eager": "ran"}
+
+
+def test_a_case_whose_workers_are_always_killed_is_a_finding(tasks):
+    with pool() as workers:
+        [result] = workers.run(tasks("signal SIGKILL"))
+    assert "SIGKILL" in result.findings[0].message
+    assert "killed from outside" in result.findings[0].message
+
+
+def test_a_worker_is_replaced_after_its_cases_and_when_it_has_grown(tasks):
+    with pool(cases=2) as workers:
+        pids = [result.fallback for result in workers.run(tasks(*["fine"] * 4))]
+    assert pids[0] == pids[1] != pids[2] == pids[3]
+    with pool(resident=1) as workers:
+        pids = [result.fallback for result in workers.run(tasks("fine", "fine"))]
+    assert pids[0] != pids[1]
+
+
+def test_closing_ends_workers_that_are_busy_and_starts_no_others(tasks):
+    with pool(jobs=2) as workers:
+        waiting = threading.Thread(target=lambda: [*workers.run(tasks("hang", "hang", "hang"))], daemon=True)
+        waiting.start()
+        while len(workers._all) < 2:
+            time.sleep(0.01)
+        pids = [worker.process.pid for worker in workers._all]
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert workers._all == []
+
+
+def test_a_worker_that_cannot_start_is_one_clear_line(tasks):
+    command = (sys.executable, "-c", "import sys; sys.exit('no torch here')")
+    with Pool(1, command=command) as workers, pytest.raises(CannotRun, match=r"exit status 1\): no torch here; run"):
+        [*workers.run(tasks("fine"))]
+
+
+def test_a_worker_ends_with_its_parent(tmp_path):
+    script = (
+        "import sys, time\n"
+        "from harness.workers import Limits, start_worker\n"
+        "worker = start_worker(Limits(), command=(sys.executable, '-c', sys.argv[1]))\n"
+        "print(worker.process.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    child = (
+        "import ctypes, os, signal, time\n"
+        "from harness.protocol import Stage, send\n"
+        "from harness.worker import die_with_parent\n"
+        "die_with_parent()\n"
+        "send(os.fdopen(1, 'wb'), Stage('ready'))\n"
+        "time.sleep(60)\n"
+    )
+    import subprocess
+
+    parent = subprocess.Popen([sys.executable, "-c", script, child], stdout=subprocess.PIPE, text=True)
+    pid = int(parent.stdout.readline())
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    until = time.monotonic() + 20
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.kill(pid, 0)
+            time.sleep(0.02)
+        pytest.fail("the worker outlived its parent")

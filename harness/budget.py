@@ -1,0 +1,70 @@
+"""The time of a campaign: how long to draw, so that what follows still fits.
+
+Minimization and reports belong to the time that was asked for. So drawing ends early enough for the cases that
+are running, for every new bucket found so far (a share of the time at most), and for the reports.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness.triage import Finding
+
+REPORTS = 8.0
+"""Seconds for the reports of a run."""
+A_BUCKET = 60.0
+"""Seconds that minimizing a bucket should have."""
+MOST_A_BUCKET = 300.0
+SHARE = 0.4
+"""The part of the time that minimization may take from drawing."""
+
+
+class Findings(Protocol):
+    """What a budget asks of a tally."""
+
+    @property
+    def cases(self) -> int: ...
+
+    @property
+    def new(self) -> list[Finding]: ...
+
+
+@dataclass
+class Budget:
+    """Time since the campaign began.
+
+    :param seconds: what was asked for, or None: as long as it takes.
+    """
+
+    seconds: float | None
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def spent(self) -> float:
+        return time.monotonic() - self.started
+
+    def drawing_is_over(self, tally: Findings, running: int) -> bool:
+        """Is the rest of the time needed for what runs and for what follows?"""
+        if self.seconds is None:
+            return False
+        a_case = self.spent / max(1, tally.cases)
+        buckets = len({finding.bucket for finding in tally.new})
+        minimization = min(SHARE * self.seconds, A_BUCKET * buckets)
+        return self.spent + (running + 1) * a_case + minimization + min(REPORTS, 0.1 * self.seconds) >= self.seconds
+
+    def until_for(self, waiting: int) -> float:
+        """When to stop minimizing a bucket, as ``time.monotonic`` tells it, if so many are still waiting.
+
+        :param waiting: buckets to minimize, this one included.
+        """
+        now = time.monotonic()
+        if self.seconds is None:
+            return now + MOST_A_BUCKET
+        left = self.seconds - self.spent - REPORTS
+        return now + max(0.0, min(MOST_A_BUCKET, left / max(1, waiting)))
+
+    def is_over(self) -> bool:
+        """Is there no time for anything but the reports?"""
+        return self.seconds is not None and self.spent + REPORTS >= self.seconds

@@ -1,0 +1,146 @@
+"""The verb ``reduce``: a smaller case in the same bucket (``harness.reduction``).
+
+FINDING is a case file, or a folder with ``case.json``: a corpus entry, or what a report names. It is run first,
+to see what it shows. The search keeps a checkpoint in OUT, so that the same command goes on where it was.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness.case import case_digest, read_case
+from harness.cli.environment import corpus_folders, installed_line, need_engine, need_environment
+from harness.cli.options import (
+    correction_option,
+    engine_option,
+    ignore_option,
+    jobs_option,
+    json_option,
+    known_option,
+    read_seconds,
+)
+from harness.cli.results import write_json
+from harness.corpus import Entry, known_by, with_corrections
+from harness.corrections import chosen
+from harness.engines import EngineChoice
+from harness.errors import BadInput
+from harness.known import known_entries
+from harness.pool import Pool
+from harness.protocol import Task
+from harness.reduction.minimizing import Terms, minimize
+from harness.reduction.search import Reduction
+from harness.runs import Minimized
+from harness.summary import by_cause
+from harness.triage import Finding
+
+PROGRESS_EVERY = 10.0
+"""Seconds between lines of progress."""
+
+
+@click.command()
+@click.argument("finding", type=click.Path(path_type=Path))
+@click.option("--bucket", help="Which of the case's findings. Default: the first new one, or else the first.")
+@click.option("--time", "seconds", callback=read_seconds, metavar="DURATION", help="Stop after this long, e.g. 10m.")
+@jobs_option
+@known_option
+@ignore_option
+@engine_option
+@correction_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("armdiff-out/reduce"),
+    show_default=True,
+    help="Folder for the smallest case and the checkpoint.",
+)
+@json_option
+def reduce(
+    finding: Path,
+    bucket: str | None,
+    seconds: float | None,
+    jobs: int,
+    known: tuple[Path, ...],
+    ignored: tuple[str, ...],
+    engine: EngineChoice,
+    corrections: tuple[str, ...],
+    out: Path,
+    json_file: str | None,
+) -> None:
+    """Make a case smaller while the same bug shows, twice each time.
+
+    Example: armdiff reduce armdiff-out/cases/1f2e3d4c5b6a.json --time 5m
+    """
+    started = time.monotonic()
+    case = read_case(finding)
+    need_environment()
+    need_engine(engine, (case.target,))
+    corpus = with_corrections(known_entries(corpus_folders(), known, ignored), chosen(corrections))
+    with Pool(jobs) as pool:
+        result = pool.run_one(
+            Task(case=str(finding), probes="all", ethos_u_engine=engine, corrections=corrections, confirm=True)
+        )
+        trouble = result.problem or result.invalid
+        if trouble is not None:
+            raise BadInput(str(finding), trouble, "give a case that runs")
+        wanted = _wanted(finding, result.findings, bucket, corpus)
+        terms = Terms(corpus, corrections, engine, None if seconds is None else started + seconds)
+        folder = out / case_digest(case)
+        made = minimize(msgspec.structs.replace(wanted, case=str(finding)), pool, folder, terms, _Progress())
+    write_json(json_file, msgspec.to_builtins(made))
+    if json_file != "-":
+        click.echo("\n".join(_listing(made, wanted)))
+        click.echo(installed_line())
+    sys.exit(0 if made.state != "lost" else 1)
+
+
+def _wanted(file: Path, findings: tuple[Finding, ...], bucket: str | None, corpus: list[Entry]) -> Finding:
+    """The finding to look for.
+
+    :raises BadInput: the case does not show it.
+    """
+    counted = [item for item in findings if not item.information] or list(findings)
+    if bucket is not None:
+        named = [item for item in findings if item.bucket == bucket]
+        if not named:
+            shown = ", ".join(dict.fromkeys(item.bucket for item in findings)) or "nothing"
+            raise BadInput("--bucket", f"{bucket!r} is not what {file} shows", f"it shows {shown}")
+        return named[0]
+    if not counted:
+        raise BadInput(str(file), "shows nothing on the installed releases", "give a case with a finding")
+    new = [item for item in counted if known_by(corpus, item) is None]
+    return next(iter(by_cause(new or counted).values()))[0]
+
+
+class _Progress:
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, reduction: Reduction) -> None:
+        if time.monotonic() - self._last >= PROGRESS_EVERY:
+            self._last = time.monotonic()
+            click.echo(
+                f"armdiff: {reduction.tries} cases tried, {len(reduction.case.graph.nodes)} operators left", err=True
+            )
+
+
+def _listing(made: Minimized, finding: Finding) -> list[str]:
+    words = {
+        "minimized": "no cut makes it smaller",
+        "stopped": "the time was over; the same command goes on",
+        "lost": "it did not show a second time",
+    }
+    lines = [
+        f"{' -> '.join(made.operators) or 'no operator'} on {finding.target} ({words[made.state]})",
+        f"    {made.final}",
+        f"    {finding.message}",
+        f"    {made.tries} cases tried in {made.seconds:.0f} s",
+        f"    case {made.case}",
+    ]
+    if made.neighbour is not None:
+        lines.append(f"    runs clean with {made.distinguishes}: {made.neighbour}")
+    return lines

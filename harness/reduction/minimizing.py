@@ -1,0 +1,97 @@
+"""From a finding to its smallest case, in a folder: what ``armdiff reduce`` and the end of ``fuzz`` do.
+
+::
+
+    FOLDER/reduction.json   the checkpoint (harness.reduction.search)
+    FOLDER/cases/           every case that was tried
+    FOLDER/case.json        the smallest one, with its tensors if it has any
+    FOLDER/neighbour.json   the nearest one that runs clean
+
+A finding whose case is a captured model keeps the user's weights: they lie in the tensor file beside it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.case import Case, encode_case, read_case
+from harness.corpus import Entry
+from harness.engines import EngineChoice
+from harness.errors import CannotRun
+from harness.pool import Pool
+from harness.reduction.judging import judge_of
+from harness.reduction.search import Reduction, begin, reduce_case
+from harness.runs import Minimized, cannot_write
+from harness.triage import Finding, final_key, operator_chain
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Under which conditions a finding is looked for.
+
+    :param corpus: what is known; a new bug must not become a known one on the way.
+    :param until: when to stop, as ``time.monotonic`` tells it.
+    """
+
+    corpus: Sequence[Entry] = ()
+    corrections: tuple[str, ...] = ()
+    engine: EngineChoice = "default"
+    until: float | None = None
+
+
+def minimize(
+    finding: Finding,
+    pool: Pool,
+    folder: Path,
+    terms: Terms,
+    report: Callable[[Reduction], None] = lambda _: None,
+) -> Minimized:
+    """Reduce a finding's case into ``folder``; goes on from the checkpoint that is there.
+
+    :raises CannotRun: the folder cannot be written.
+    """
+    file = Path(finding.case)
+    case = read_case(file)
+    beside = file if file.is_dir() else file.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _copy_tensors(case, beside, folder / "cases")
+        judge = judge_of(
+            finding, terms.corpus, pool, folder / "cases", corrections=terms.corrections, engine=terms.engine
+        )
+        checkpoint = folder / "reduction.json"
+        reduction = begin(finding.bucket, case, checkpoint)
+        if reduction.state == "stopped":
+            reduce_case(reduction, judge, width=pool.jobs, until=terms.until, checkpoint=checkpoint, report=report)
+        (folder / "case.json").write_bytes(encode_case(reduction.case))
+        _copy_tensors(reduction.case, beside, folder)
+        if reduction.neighbour is not None:
+            (folder / "neighbour.json").write_bytes(encode_case(reduction.neighbour))
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    return Minimized(
+        bucket=finding.bucket,
+        final=final_key(finding.bucket, reduction.case.graph),
+        origin=str(file),
+        case=str(folder / "case.json"),
+        operators=operator_chain(reduction.case.graph),
+        state=reduction.state,
+        tries=reduction.tries,
+        seconds=round(reduction.seconds, 1),
+        neighbour=str(folder / "neighbour.json") if reduction.neighbour is not None else None,
+        distinguishes=reduction.distinguishes,
+    )
+
+
+def _copy_tensors(case: Case, source: Path, folder: Path) -> None:
+    """Put the tensor file that a case names beside where it is going to lie."""
+    if case.tensors is None or (folder / case.tensors).exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        shutil.copyfile(source / case.tensors, folder / case.tensors)
+    except FileNotFoundError:
+        raise CannotRun(f"{source / case.tensors}: is missing; restore the file that belongs to the case") from None

@@ -1,0 +1,45 @@
+"""A worker without torch: does what a case's note says (``python -m tests.unit.stand_in_worker``)."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from harness.case import read_case
+from harness.protocol import CaseResult, Stage, receive, send
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    send(answers, Stage("ready"))
+    while (task := receive(sys.stdin.buffer)) is not None:
+        send(answers, Stage("lower"))
+        note = read_case(Path(task.case)).note
+        act(note, Path(task.case))
+        send(answers, CaseResult(case=task.case, legs={"eager": "ran"}, fallback=(str(os.getpid()),)))
+
+
+def act(note, file):
+    word, _, rest = note.partition(" ")
+    if word == "once":  # does the rest the first time only
+        mark = file.with_suffix(".mark")
+        if not mark.exists():
+            mark.touch()
+            act(rest, file)
+    elif word == "exit":
+        os._exit(int(rest))
+    elif word == "signal":
+        sys.stderr.write("Assertion `x' failed\n")
+        os.kill(os.getpid(), getattr(signal, rest))
+    elif word == "hang":
+        time.sleep(60)
+    elif word == "grow":
+        held = bytearray(600 << 20)
+        held[::4096] = b"x" * len(held[::4096])
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main()

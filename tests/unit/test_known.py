@@ -1,0 +1,76 @@
+"""What ``--known`` and ``--ignore`` take, and what they say of what they do not."""
+
+import json
+
+import pytest
+
+from harness.corpus import known_by
+from harness.errors import BadInput
+from harness.known import known_entries
+from harness.triage import Finding
+
+BUCKET = "v1/numeric/outside-rounding/run/SomePass/TOSA/"
+
+
+def finding(bucket=BUCKET, target="TOSA-1.0+INT"):
+    return Finding(
+        bucket=bucket, oracle="numeric", kind="outside rounding", target=target, stage="run", message="m", case="c"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{BUCKET}\n",
+        f"# why\n\n  {BUCKET}   # a comment\n",
+        f"{BUCKET}#relu>add",
+        json.dumps({"findings": [{"bucket": BUCKET}]}),
+    ],
+)
+def test_a_file_of_buckets_makes_them_known_on_every_target(tmp_path, text):
+    file = tmp_path / "known.txt"
+    file.write_text(text)
+    corpus = known_entries((), (file,))
+    assert known_by(corpus, finding()).status.upstream == (str(file),)
+    assert known_by(corpus, finding(BUCKET.replace("TOSA/", "ethos-u85/"), "ethos-u85-256")) is not None
+    assert known_by(corpus, finding(BUCKET.replace("SomePass", "OtherPass"))) is None
+
+
+def test_ignored_buckets_are_known():
+    assert known_by(known_entries((), (), (BUCKET,)), finding()).name == "--ignore"
+
+
+def test_a_corpus_folder_an_entry_and_a_status_file_are_taken_as_corpus(tmp_path):
+    entry = tmp_path / "corpus" / "a-bug"
+    entry.mkdir(parents=True)
+    (entry / "status.toml").write_text('title = "t"\nexpires = 2030-01-01\n')
+    for path in (tmp_path / "corpus", entry, entry / "status.toml"):
+        assert [item.name for item in known_entries((), (path,))] == ["a-bug"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("v1/numeric", r"known\.txt: line 1.*is no bucket; write one as reports do"),
+        (f"{BUCKET}\nSomePass", r"known\.txt: line 2"),
+        ("{", r"known\.txt.*holds no findings; give what 'armdiff fuzz --json FILE' wrote"),
+        ('{"findings": [{}]}', "holds no findings"),
+        (b"\xff\xfe\x00", "it is no text"),
+    ],
+)
+def test_other_files_are_refused_in_one_clear_line(tmp_path, text, message):
+    file = tmp_path / "known.txt"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(BadInput, match=message) as error:
+        known_entries((), (file,))
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_missing_is_said_to_be_missing(tmp_path):
+    with pytest.raises(BadInput, match="does not exist"):
+        known_entries((), (tmp_path / "nothing",))
+
+
+def test_an_ignored_word_that_is_no_bucket_is_refused():
+    with pytest.raises(BadInput, match="--ignore.*is no bucket"):
+        known_entries((), (), ("numeric",))

@@ -1,0 +1,206 @@
+"""Reduction on pure data: what cuts propose, that a search ends at something small, checkpoints, neighbours."""
+
+import msgspec
+import pytest
+
+from generators.cases import draw_block
+from harness.case import Case, Constant, Distribution, Graph, Input, Node, Seeds, case_digest
+from harness.checking import check_case, value_types
+from harness.errors import BadInput
+from harness.reduction.data import data_cuts
+from harness.reduction.measure import distance, measure
+from harness.reduction.search import KINDS, begin, reduce_case
+from harness.reduction.sizes import attribute_cuts, size_cuts
+from harness.reduction.structure import structural_cuts
+from harness.triage import contains_in_order, operator_chain
+
+
+def node(name, operator, *inputs, **attributes):
+    return Node(name=name, operator=operator, inputs=inputs, attributes=attributes)
+
+
+def case_of(nodes, outputs, *, shape=(2, 8), constants=(), recipe="a8w8", calibration=None, **words):
+    graph = Graph(inputs=(Input(name="x", shape=shape),), constants=constants, nodes=nodes, outputs=outputs)
+    kind = calibration or Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
+    return Case(graph=graph, calibration={"x": kind}, recipe=recipe, **words)
+
+
+CHAIN = case_of(
+    (node("a", "relu", "x"), node("b", "sigmoid", "a"), node("c", "minimum", "b", "x"), node("d", "neg", "c")),
+    ("d", "b"),
+)
+
+
+def drawn(count):
+    return [cases[0] for cases in draw_block(5, 0, count, ("TOSA-1.0+INT",))]
+
+
+def shows_in_order(*operators):
+    def judge(cases):
+        return ["shows" if contains_in_order(operator_chain(case.graph), operators) else "clean" for case in cases]
+
+    return judge
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_cut_of_a_drawn_case_is_valid_and_another_case(kind):
+    proposed = 0
+    for case in drawn(8):
+        for cut in kind(case):
+            check_case(cut.case)
+            assert case_digest(cut.case) != case_digest(case), cut.what
+            assert cut.what
+            proposed += 1
+    assert proposed > 20
+
+
+def test_a_chain_is_cut_at_its_ends_and_in_its_middle():
+    words = {cut.what: [item.operator for item in cut.case.graph.nodes] for cut in structural_cuts(CHAIN)}
+    assert words["b as the only output"] == ["relu", "sigmoid"]
+    assert words["an input in place of b"] == ["minimum", "neg"]
+    assert words["a in place of b (sigmoid)"] == ["relu", "minimum", "neg"]
+    first = next(structural_cuts(CHAIN))
+    assert len(first.case.graph.nodes) == 1
+
+
+def test_what_becomes_an_input_is_no_output_any_more():
+    [cut] = [cut for cut in structural_cuts(CHAIN) if cut.what == "an input in place of b"]
+    assert cut.case.graph.outputs == ("d",)
+    assert {item.name for item in cut.case.graph.inputs} == {"x", "in_b"}
+    assert set(cut.case.calibration) == {"x", "in_b"}
+
+
+def test_nodes_that_a_recipe_leaves_float_leave_it_with_the_graph():
+    case = msgspec.structs.replace(CHAIN, recipe="a8w8,float=a|d")
+    assert {cut.case.recipe for cut in structural_cuts(case) if cut.what == "b as the only output"} == {"a8w8,float=a"}
+
+
+def test_a_size_goes_down_everywhere_at_once_with_a_view_that_follows():
+    flat = case_of((node("a", "view", "x", shape=[16]), node("b", "relu", "a")), ("b",))
+    found = [cut.case for cut in size_cuts(flat) if cut.what == "1 for 8 in all shapes"]
+    assert [value_types(case.graph)["b"].shape for case in found] == [(2,)]
+
+
+def test_a_literal_keeps_its_first_values():
+    literal = Constant(name="k", shape=(4,), kind="literal", parameters={"values": [1.0, 2.0, 3.0, 4.0]})
+    case = case_of((node("a", "minimum", "x", "k"),), ("a",), shape=(3, 4), constants=(literal,))
+    [cut] = [cut for cut in size_cuts(case) if cut.what == "2 for 4 in all shapes"]
+    assert cut.case.graph.constants[0].parameters["values"] == [1.0, 2.0]
+
+
+def test_attributes_come_down_one_by_one_and_together():
+    conv = node(
+        "a",
+        "conv2d",
+        "x",
+        out_channels=2,
+        kernel=[3, 3],
+        stride=[2, 1],
+        padding=[1, 1],
+        dilation=[1, 1],
+        groups=1,
+        bias=True,
+    )
+    case = case_of((conv,), ("a",), shape=(1, 2, 6, 6))
+    words = {cut.what for cut in attribute_cuts(case)}
+    for wanted in ("kernel [1, 1]", "padding [0, 0]", "stride [1, 1]", "bias False", "out_channels 1"):
+        assert any(item.startswith(f"{wanted} of a (conv2d)") for item in words), wanted
+
+
+def test_data_becomes_plain():
+    case = case_of(
+        (node("a", "relu", "x"),),
+        ("a",),
+        recipe="a16w8,per-tensor",
+        samples=3,
+        calibration=Distribution(kind="outlier", parameters={"scale": 0.5, "outlier": 20.0}),
+        seeds=Seeds(weights=3),
+    )
+    words = {cut.what for cut in data_cuts(case)}
+    assert "recipe a16w8 in place of a16w8,per-tensor" in words
+    assert "recipe a8w8,per-tensor in place of a16w8,per-tensor" in words
+    assert "1 calibration sample in place of 3" in words
+    assert "seed 0 of weights" in words
+    assert "input x uniform (low -1.0, high 1.0) in place of outlier (scale 0.5, outlier 20.0)" in words
+
+
+def test_a_search_ends_where_no_cut_helps():
+    found = reduce_case(begin("bucket", CHAIN), shows_in_order("relu", "neg"))
+    assert found.state == "minimized"
+    assert [item.operator for item in found.case.graph.nodes] == ["relu", "neg"]
+    assert found.case.graph.inputs[0].shape == (1, 1)
+    for kind in KINDS:
+        for cut in kind(found.case):
+            if measure(cut.case) < measure(found.case):
+                assert shows_in_order("relu", "neg")([cut.case]) == ["clean"]
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_drawn_cases_come_down_to_what_shows(width):
+    for case in drawn(6):
+        operator = case.graph.nodes[-1].operator
+        found = reduce_case(begin("bucket", case), shows_in_order(operator), width=width)
+        assert operator in operator_chain(found.case.graph)
+        assert len(found.case.graph.nodes) <= 2  # an operator may need another for its type
+        assert measure(found.case) <= measure(case)
+
+
+def test_the_neighbour_is_the_smallest_change_that_makes_it_go_away():
+    def judge(cases):
+        return ["shows" if case.recipe == "a8w8,qmin=-127" and case.graph.nodes else "clean" for case in cases]
+
+    found = reduce_case(begin("bucket", msgspec.structs.replace(CHAIN, recipe="a8w8,qmin=-127")), judge)
+    assert len(found.case.graph.nodes) == 1
+    assert found.distinguishes == "recipe a8w8 in place of a8w8,qmin=-127"
+    assert distance(found.case, found.neighbour) == 1
+
+
+def test_what_ran_otherwise_is_no_neighbour():
+    def judge(cases):
+        return ["shows" if len(case.graph.nodes) == 4 else "other" for case in cases]
+
+    found = reduce_case(begin("bucket", CHAIN), judge)
+    assert found.neighbour is None
+
+
+def test_a_case_that_does_not_show_again_is_lost():
+    assert reduce_case(begin("bucket", CHAIN), shows_in_order("conv2d")).state == "lost"
+
+
+def test_a_search_goes_on_from_its_checkpoint_without_trying_again(tmp_path):
+    file, asked = tmp_path / "reduction.json", []
+
+    def judge(cases):
+        asked.extend(map(case_digest, cases))
+        if len(asked) == 6:
+            raise KeyboardInterrupt
+        return shows_in_order("relu", "neg")(cases)
+
+    with pytest.raises(KeyboardInterrupt):
+        reduce_case(begin("bucket", CHAIN, file), judge, checkpoint=file)
+    found = reduce_case(begin("bucket", CHAIN, file), judge, checkpoint=file)
+    lost = asked[5]  # was running when the search was interrupted
+    assert sorted(asked) == sorted([*set(asked), lost])
+    assert found.case == reduce_case(begin("bucket", CHAIN), shows_in_order("relu", "neg")).case
+    assert begin("bucket", CHAIN, file).state == "minimized"
+
+
+def test_a_search_stops_when_its_time_is_over():
+    found = reduce_case(begin("bucket", CHAIN), shows_in_order("relu", "neg"), until=0.0)
+    assert found.state == "stopped"
+    assert found.tries == 2
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"bucket": "b", "origin": "o", "case": {}}'])
+def test_a_damaged_checkpoint_is_one_clear_line(tmp_path, text):
+    file = tmp_path / "reduction.json"
+    file.write_text(text)
+    with pytest.raises(BadInput, match=r"reduction\.json: is no checkpoint"):
+        begin("bucket", CHAIN, file)
+
+
+def test_a_checkpoint_of_another_case_is_refused(tmp_path):
+    file = tmp_path / "reduction.json"
+    reduce_case(begin("bucket", CHAIN, file), shows_in_order("neg"), checkpoint=file)
+    with pytest.raises(BadInput, match="another case or bucket"):
+        begin("other", CHAIN, file)

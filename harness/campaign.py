@@ -12,6 +12,7 @@ where it was when it is resumed. Ctrl-C and SIGTERM end it in good order.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
@@ -43,7 +44,7 @@ BLOCK = 20
 class Options:
     """What a campaign was asked for.
 
-    :param max_examples: graphs to draw (None: until the time is over).
+    :param max_examples: graphs to draw, all shards together (None: until the time is over).
     :param seconds: time limit, or None.
     :param shard: (index from 1, count).
     :param strict: information counts as a finding.
@@ -106,25 +107,29 @@ class Progress:
         return 60.0 * done / max(time.monotonic() - self.started, 1e-3)
 
 
-def graph_cases(options: Options) -> Iterator[tuple[Case, ...]]:
-    """Drawn graphs, each as one case a target, until the options' number is reached."""
+def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
+    """This shard's graphs with their numbers in the whole campaign, each as one case a target.
+
+    Every shard draws all blocks, which is cheap, and runs its own: so all know which graphs occurred before, and
+    the shards of a campaign of ``max_examples`` graphs run the very graphs that it would run as a whole.
+    """
     # Hypothesis keeps its caches in the current folder unless told otherwise
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(options.out / ".hypothesis"))
     from generators.cases import draw_block
 
     index, count = options.shard
-    block, drawn, seen = index - 1, 0, set()
-    while options.max_examples is None or drawn < options.max_examples:
+    drawn, seen = 0, set()
+    for block in itertools.count():
         for cases in draw_block(options.seed, block, BLOCK, options.targets):
             digest = case_digest(cases[0])
             if digest in seen:
                 continue
             seen.add(digest)
-            yield cases
+            if block % count == index - 1:
+                yield drawn, cases
             drawn += 1
             if drawn == options.max_examples:
                 return
-        block += count
 
 
 def run_campaign(
@@ -132,15 +137,17 @@ def run_campaign(
     corpus: Sequence[Entry],
     report: Callable[[Progress, CaseResult], None],
     afterwards: Callable[[Progress, Pool, Budget], Sequence[str]] = lambda *_: (),
+    workers: Callable[[int], Pool] = Pool,
 ) -> Tally:
     """Run a campaign to its end (or its time limit, or Ctrl-C) and return the tally.
 
     :param report: called after every case, in order.
     :param afterwards: what is done with the findings while the workers are warm; returns what was left undone.
+    :param workers: makes a pool of so many workers.
     """
     budget = Budget(options.seconds)
     progress, info, done = _begun(options, corpus)
-    with stopped_by_sigterm(), Pool(options.jobs) as pool:
+    with stopped_by_sigterm(), workers(options.jobs) as pool:
         try:
             for number, result in _results(options, pool, progress.tally, budget, done):
                 append(options.out, [Done(number=number, at=round(progress.seconds, 3), result=result)])
@@ -198,7 +205,7 @@ def _results(
     running: deque[int] = deque()
 
     def tasks() -> Iterator[Task]:
-        for graph, cases in enumerate(graph_cases(options)):
+        for graph, cases in graph_cases(options):
             for place, case in enumerate(cases):
                 number = graph * len(options.targets) + place
                 if number in done:

@@ -13,6 +13,7 @@ Executes the user's file and imports torch; runs in worker processes only.
 
 from __future__ import annotations
 
+import copy
 import re
 import runpy
 import sys
@@ -40,8 +41,22 @@ def capture_file(task: CaptureTask) -> Captured:
 
     :raises BadInput: what is wrong with the file.
     """
-    file, folder = Path(task.file), Path(task.folder)
-    names = load_file(file)
+    return _captured(load_file(Path(task.file)), Path(task.file), Path(task.folder), task.target, task.recipe)
+
+
+def capture_model(names: dict[str, Any], where: str, folder: Path, target: str, recipe: str) -> Captured:
+    """Capture a model at hand: ``names`` holds what a user's file would define. The model is left as it was.
+
+    :param where: what messages call its origin.
+    :raises BadInput: what is wrong with it.
+    """
+    file = Path(where)
+    own = {**names, "model": copy.deepcopy(names["model"])}
+    _check_names(file, own)
+    return _captured(own, file, folder, target, recipe)
+
+
+def _captured(names: dict[str, Any], file: Path, folder: Path, target: str, recipe_words: str) -> Captured:
     exported = _export(file, names)
     graph, tensors = _graph_of(file, exported)
     for index, sample in enumerate(names["calibration"]):
@@ -51,13 +66,13 @@ def capture_file(task: CaptureTask) -> Captured:
         for item, tensor in zip(graph.inputs, sample, strict=True):
             tensors[f"given.{index}.{item.name}"] = _array(tensor)
     floats = _float_nodes(names.get("configure"), exported)
-    recipe = parse_recipe(task.recipe)
+    recipe = parse_recipe(recipe_words)
     if floats and recipe.widths != "float":
         recipe = msgspec.structs.replace(recipe, float_nodes=tuple(dict.fromkeys((*recipe.float_nodes, *floats))))
     case = Case(
         graph=graph,
         recipe=str(recipe),
-        target=task.target,
+        target=target,
         samples=len(names["calibration"]),
         calibration={
             item.name: Distribution(kind="recorded", parameters={"prefix": f"calibration.{item.name}"})
@@ -86,6 +101,12 @@ def load_file(file: Path) -> dict[str, Any]:
         ) from error
     finally:
         sys.path.pop(0)
+    _check_names(file, names)
+    return names
+
+
+def _check_names(file: Path, names: dict[str, Any]) -> None:
+    """Check what a file must define, and put the model into eval mode."""
     model, calibration = names.get("model"), names.get("calibration")
     if not isinstance(model, torch.nn.Module):
         raise BadInput(str(file), _absent(names, "model"), "define model as an nn.Module instance")
@@ -99,7 +120,6 @@ def load_file(file: Path) -> dict[str, Any]:
         _check_samples(file, "inputs", names["inputs"], calibration[0])
     if names.get("configure") is not None and not callable(names["configure"]):
         raise BadInput(str(file), "configure is not a function", "define configure(quantizer)")
-    return names
 
 
 def _absent(names: dict[str, Any], name: str) -> str:

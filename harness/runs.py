@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -37,7 +38,7 @@ State = Literal["running", "done", "interrupted"]
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What a campaign was asked for: what a resumed run needs to be the same run.
 
-    :param max_examples: graphs to draw, None: until the time is over.
+    :param max_examples: graphs to draw, all shards together; None: until the time is over.
     :param seconds: time limit with minimization and reports, or None.
     :param shard: (index from 1, count).
     """
@@ -187,7 +188,8 @@ def append(folder: Path, lines: Sequence[Done] | Sequence[Minimized]) -> None:
                 stream.write(data)
                 stream.flush()
             except OSError:
-                os.truncate(file, before)  # half a line would hide the next one
+                with suppress(OSError):
+                    os.truncate(file, before)  # half a line would hide the next one
                 raise
     except OSError as error:
         raise cannot_write(folder, error) from None

@@ -45,7 +45,7 @@ from harness.runs import Run, read_run, set_aside
 
 
 @click.command()
-@click.option("--max-examples", type=click.IntRange(1), help="Graphs to draw (a graph on each target is a case).")
+@click.option("--max-examples", type=click.IntRange(1), help="Graphs to draw, all shards together.")
 @click.option(
     "--time", "seconds", callback=read_seconds, metavar="DURATION", help="Stop drawing after this long, e.g. 10m."
 )

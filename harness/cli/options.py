@@ -75,7 +75,7 @@ known_option = click.option(
     "--known",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="What else is known, repeatable: a corpus folder, JSON results of a run, or a file with a bucket on each line.",
+    help="What else is known, repeatable: a corpus folder, JSON results, or a file with a bucket on each line.",
 )
 ignore_option = click.option(
     "--ignore", "ignored", multiple=True, metavar="BUCKET", help="A bucket that does not count, repeatable."

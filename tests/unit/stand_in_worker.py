@@ -1,4 +1,4 @@
-"""A worker without torch: does what a case's note says (``python -m tests.unit.stand_in_worker``)."""
+"""A worker without torch: does what a case's note, or $STAND_IN, says (``python -m tests.unit.stand_in_worker``)."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ def main():
     send(answers, Stage("ready"))
     while (task := receive(sys.stdin.buffer)) is not None:
         send(answers, Stage("lower"))
-        note = read_case(Path(task.case)).note
+        note = read_case(Path(task.case)).note or os.environ.get("STAND_IN", "")
         act(note, Path(task.case))
         send(answers, CaseResult(case=task.case, legs={"eager": "ran"}, fallback=(str(os.getpid()),)))
 

@@ -72,5 +72,5 @@ def test_what_is_missing_is_said_to_be_missing(tmp_path):
 
 
 def test_an_ignored_word_that_is_no_bucket_is_refused():
-    with pytest.raises(BadInput, match="--ignore.*is no bucket"):
+    with pytest.raises(BadInput, match=r"--ignore.*is no bucket"):
         known_entries((), (), ("numeric",))

@@ -1,0 +1,3 @@
+"""Tests of the plugin run pytest in folders of their own."""
+
+pytest_plugins = ("pytester",)

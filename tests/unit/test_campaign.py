@@ -1,0 +1,224 @@
+"""Campaigns with a stand-in worker: folders, resuming, shards, budgets, disks that are full. No torch."""
+
+import os
+import sys
+import time
+
+import msgspec
+import pytest
+
+from harness.budget import Budget
+from harness.campaign import Options, run_campaign
+from harness.errors import BadInput, CannotRun
+from harness.pool import Pool
+from harness.runs import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
+from harness.triage import Finding
+
+TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
+STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
+
+
+def workers(jobs):
+    return Pool(jobs, command=STAND_IN)
+
+
+def options(folder, **words):
+    return Options(**{"targets": TARGETS, "max_examples": 6, "seed": 3, "out": folder, **words})
+
+
+def run(folder, report=lambda *_: None, afterwards=lambda *_: (), **words):
+    return run_campaign(options(folder, **words), (), report, afterwards, workers)
+
+
+def digests(folder):
+    return [os.path.basename(item.result.case) for item in read_run(folder).done]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that nothing disturbed, and its tally."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, run(folder)
+
+
+def test_a_run_leaves_a_folder_that_says_everything(whole):
+    folder, tally = whole
+    found = read_run(folder)
+    assert (tally.graphs, tally.cases) == (6, 12)
+    assert found.info.state == "done"
+    assert found.info.asked.seed == 3
+    assert [item.number for item in found.done] == [*range(12)]
+    assert {item.name for item in (folder / "cases").iterdir()} == set(digests(folder))
+    assert found.info.seconds >= found.done[-1].at > 0
+
+
+@pytest.mark.parametrize("after", [1, 5, 11])
+def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path, whole, after):
+    def stop(progress, result):
+        if progress.tally.cases == after:
+            raise KeyboardInterrupt
+
+    first = run(tmp_path, stop)
+    assert (first.cases, read_run(tmp_path).info.state) == (after, "interrupted")
+    assert "interrupted" in first.problems[0]
+    second = run(tmp_path, resume=True)
+    assert (second.graphs, second.cases) == (6, 12)
+    assert read_run(tmp_path).info.state == "done"
+    assert digests(tmp_path) == digests(whole[0])
+    lines = (tmp_path / RESULTS).read_text().splitlines()
+    assert len(lines) == 12, "no case was run twice"
+
+
+def test_a_run_that_was_killed_in_the_middle_of_a_line_goes_on(tmp_path, whole):
+    run(tmp_path)
+    file = tmp_path / RESULTS
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:4]) + lines[4][:50])
+    run(tmp_path, resume=True)
+    assert digests(tmp_path) == digests(whole[0])
+
+
+def test_a_finished_run_that_is_resumed_runs_nothing(tmp_path):
+    run(tmp_path, max_examples=1)
+    before = (tmp_path / RESULTS).read_bytes()
+    assert run(tmp_path, max_examples=1, resume=True).graphs == 1
+    assert (tmp_path / RESULTS).read_bytes() == before
+
+
+def test_a_resumed_run_may_be_longer(tmp_path, whole):
+    run(tmp_path, max_examples=2)
+    run(tmp_path, resume=True)
+    assert digests(tmp_path) == digests(whole[0])
+
+
+def test_shards_together_are_the_whole(tmp_path):
+    words = {"max_examples": 50, "targets": TARGETS[:1]}
+    run(tmp_path / "whole", **words)
+    for index in (1, 2):
+        run(tmp_path / str(index), shard=(index, 2), **words)
+    whole, *parts = (
+        {item.number: item.result for item in read_run(tmp_path / name).done} for name in ("whole", "1", "2")
+    )
+    assert not parts[0].keys() & parts[1].keys()
+    assert all(parts)
+    assert {number: os.path.basename(result.case) for part in parts for number, result in part.items()} == {
+        number: os.path.basename(result.case) for number, result in whole.items()
+    }
+
+
+def test_a_full_disk_ends_the_run_and_keeps_what_was_counted(tmp_path):
+    def fill(progress, result):
+        if progress.tally.cases == 3:
+            (tmp_path / RESULTS).unlink()
+            (tmp_path / RESULTS).symlink_to("/dev/full")
+
+    tally = run(tmp_path, fill)
+    assert tally.cases == 3
+    assert "No space left on device" in tally.stopped
+    assert "give another --out, or free some space" in tally.stopped
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotRun, match=r"file.*cannot be written.*give another --out"):
+        run(tmp_path / "file" / "out")
+
+
+def test_what_is_done_afterwards_is_interrupted_in_good_order(tmp_path):
+    def afterwards(progress, pool, budget):
+        raise KeyboardInterrupt
+
+    tally = run(tmp_path, afterwards=afterwards)
+    assert (tally.cases, read_run(tmp_path).info.state) == (12, "interrupted")
+
+
+def test_what_was_left_is_written_down(tmp_path):
+    run(tmp_path, afterwards=lambda *_: ["one bucket"], max_examples=1)
+    assert read_run(tmp_path).info.left == ("one bucket",)
+
+
+def test_the_run_that_was_there_is_kept_once(tmp_path):
+    for seed in (1, 2, 3):
+        set_aside(tmp_path)
+        run(tmp_path, seed=seed, max_examples=1)
+    assert read_run(tmp_path).info.asked.seed == 3
+    previous = read_run(tmp_path / PREVIOUS)
+    assert previous.info.asked.seed == 2
+    assert (tmp_path / PREVIOUS / "cases" / digests(tmp_path / PREVIOUS)[0]).exists()
+
+
+def test_nothing_is_set_aside_where_no_run_was(tmp_path):
+    (tmp_path / "cases").mkdir()
+    set_aside(tmp_path)
+    assert [item.name for item in tmp_path.iterdir()] == ["cases"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "is no run's folder"), ("{", "Input data was truncated"), ('{"schema": 1}', "missing required field")],
+)
+def test_a_folder_that_is_no_run_is_one_clear_line(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / INFO).write_text(text)
+    with pytest.raises(BadInput, match=message):
+        read_run(tmp_path)
+
+
+def test_a_damaged_line_is_named(tmp_path, whole):
+    (tmp_path / INFO).write_bytes((whole[0] / INFO).read_bytes())
+    (tmp_path / RESULTS).write_text('{"number": 0}\n')
+    with pytest.raises(BadInput, match=r"results\.jsonl: line 1: .*its case will run again"):
+        read_run(tmp_path)
+
+
+def test_a_last_line_that_was_cut_off_is_not_read_and_is_cut_off(tmp_path, whole):
+    lines = (whole[0] / RESULTS).read_bytes().splitlines(keepends=True)
+    (tmp_path / INFO).write_bytes((whole[0] / INFO).read_bytes())
+    (tmp_path / RESULTS).write_bytes(lines[0] + lines[1][:-5])
+    assert [item.number for item in read_run(tmp_path).done] == [0]
+    mended(tmp_path)
+    append(tmp_path, read_run(whole[0]).done[2:3])
+    assert [item.number for item in read_run(tmp_path).done] == [0, 2]
+
+
+class Counted:
+    def __init__(self, cases, *buckets):
+        self.cases = cases
+        words = {"oracle": "crash", "kind": "k", "target": TARGETS[0], "stage": "s", "message": "m", "case": "c"}
+        self.new = [Finding(bucket=bucket, **words) for bucket in buckets]
+
+
+def budget(seconds, spent):
+    return Budget(seconds, time.monotonic() - spent)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "spent", "tally", "running", "over"),
+    [
+        (None, 1e6, Counted(1), 9, False),
+        (600, 500, Counted(100), 4, False),  # 5 s a case: 25 s for what runs, 8 for the reports
+        (600, 575, Counted(115), 4, True),
+        (600, 500, Counted(100, "a"), 4, False),
+        (600, 510, Counted(102, "a", "a"), 4, True),  # 60 s for one bucket
+        (600, 350, Counted(70, "a", "b", "c", "d", "e", "f"), 4, True),  # 240 s, the most, for all of them
+        (600, 320, Counted(64, "a", "b", "c", "d", "e", "f"), 4, False),
+        (20, 5, Counted(5), 0, False),
+    ],
+)
+def test_drawing_ends_early_enough_for_what_follows(seconds, spent, tally, running, over):
+    assert budget(seconds, spent).drawing_is_over(tally, running) is over
+
+
+def test_a_bucket_gets_its_share_of_what_is_left():
+    now = time.monotonic()
+    assert budget(600, 392).until_for(2) - now == pytest.approx(100, abs=1)
+    assert budget(6000, 0).until_for(2) - now == pytest.approx(300, abs=1)
+    assert budget(600, 599).until_for(2) - now == pytest.approx(0, abs=1)
+    assert budget(None, 599).until_for(2) - now == pytest.approx(300, abs=1)
+    assert budget(600, 595).is_over()
+    assert not budget(600, 500).is_over()
+
+
+def test_options_are_what_a_run_was_asked_for(tmp_path):
+    asked = options(tmp_path, shard=(2, 3), strict=True).asked
+    assert msgspec.json.decode(msgspec.json.encode(asked), type=type(asked)) == asked

@@ -57,7 +57,8 @@ class Concluding:
     def _minimized(self, finding: Finding, pool: Pool, until: float) -> Minimized:
         folder = self.options.out / REDUCTIONS / Path(finding.case).stem
         terms = Terms(self.corpus, self.options.corrections, self.options.ethos_u_engine, until)
-        return minimize(finding, pool, folder, terms)
+        made, _ = minimize(finding, pool, folder, terms)
+        return made
 
 
 def bug_name(finding: Finding) -> str:

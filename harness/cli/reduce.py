@@ -90,10 +90,10 @@ def reduce(
         wanted = _wanted(finding, result.findings, bucket, corpus)
         terms = Terms(corpus, corrections, engine, None if seconds is None else started + seconds)
         folder = out / case_digest(case)
-        made = minimize(msgspec.structs.replace(wanted, case=str(finding)), pool, folder, terms, _Progress())
-    write_json(json_file, msgspec.to_builtins(made))
+        made, smallest = minimize(msgspec.structs.replace(wanted, case=str(finding)), pool, folder, terms, _Progress())
+    write_json(json_file, {**msgspec.to_builtins(made), "finding": msgspec.to_builtins(smallest)})
     if json_file != "-":
-        click.echo("\n".join(_listing(made, wanted)))
+        click.echo("\n".join(_listing(made, smallest)))
         click.echo(installed_line())
     sys.exit(0 if made.state != "lost" else 1)
 

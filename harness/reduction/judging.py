@@ -7,50 +7,63 @@ only if the corpus says the same of it as of the first one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.campaign import write_case
-from harness.case import Case
+from harness.case import Case, case_digest
 from harness.corpus import Entry, known_by
 from harness.engines import EngineChoice
 from harness.pool import Pool
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
-from harness.reduction.search import Judge, Verdict
+from harness.reduction.search import Verdict
 from harness.triage import Finding, any_range
 
 PROBED = ("deterministic", "metamorphic", "delegation", "stream", "model-unchanged")
 """Oracles that may need a probe."""
 
 
-def judge_of(
-    finding: Finding,
-    corpus: Sequence[Entry],
-    pool: Pool,
-    folder: Path,
-    *,
-    corrections: tuple[str, ...] = (),
-    engine: EngineChoice = "default",
-) -> Judge:
-    """A judge that runs cases on a pool.
+@dataclass
+class BucketJudge:
+    """Runs cases on a pool and says which show a finding's bucket.
 
     :param folder: where cases are written before they run; the tensors that they name lie there.
+    :ivar found: the finding that a case showed, by the case's digest.
     """
-    entry = known_by(corpus, finding)
-    probes: ProbeMode = "all" if finding.oracle in PROBED else "none"
 
-    def judge(cases: Sequence[Case]) -> list[Verdict]:
-        files = [write_case(case, folder) for case in cases]
-        tasks = [Task(case=str(file), probes=probes, ethos_u_engine=engine, corrections=corrections) for file in files]
-        return [verdict(result) for result in pool.run(tasks)]
+    finding: Finding
+    corpus: Sequence[Entry]
+    pool: Pool
+    folder: Path
+    corrections: tuple[str, ...] = ()
+    engine: EngineChoice = "default"
+    found: dict[str, Finding] = field(default_factory=dict)
 
-    def verdict(result: CaseResult) -> Verdict:
-        if any(shows(item) for item in result.findings):
+    def __post_init__(self) -> None:
+        self._entry = known_by(self.corpus, self.finding)
+        self._probes: ProbeMode = "all" if self.finding.oracle in PROBED else "none"
+
+    def __call__(self, cases: Sequence[Case]) -> list[Verdict]:
+        tasks = [
+            Task(
+                case=str(write_case(case, self.folder)),
+                probes=self._probes,
+                ethos_u_engine=self.engine,
+                corrections=self.corrections,
+            )
+            for case in cases
+        ]
+        return [self._verdict(case, result) for case, result in zip(cases, self.pool.run(tasks), strict=True)]
+
+    def _verdict(self, case: Case, result: CaseResult) -> Verdict:
+        shown = [item for item in result.findings if self._is_it(item)]
+        if shown:
+            self.found[case_digest(case)] = shown[0]
             return "shows"
-        found = [item for item in (*result.findings, *result.unrepeated) if not item.information]
-        return "other" if found or result.invalid is not None or result.problem is not None else "clean"
+        others = [item for item in (*result.findings, *result.unrepeated) if not item.information]
+        return "other" if others or result.invalid is not None or result.problem is not None else "clean"
 
-    def shows(item: Finding) -> bool:
-        return any_range(item.bucket) == any_range(finding.bucket) and known_by(corpus, item) == entry
-
-    return judge
+    def _is_it(self, item: Finding) -> bool:
+        same = any_range(item.bucket) == any_range(self.finding.bucket)
+        return same and known_by(self.corpus, item) == self._entry

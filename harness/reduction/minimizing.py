@@ -17,12 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.case import Case, encode_case, read_case
+import msgspec
+
+from harness.case import Case, case_digest, encode_case, read_case
 from harness.corpus import Entry
 from harness.engines import EngineChoice
 from harness.errors import CannotRun
 from harness.pool import Pool
-from harness.reduction.judging import judge_of
+from harness.reduction.judging import BucketJudge
 from harness.reduction.search import Reduction, begin, reduce_case
 from harness.runs import Minimized, cannot_write
 from harness.triage import Finding, final_key, operator_chain
@@ -48,8 +50,10 @@ def minimize(
     folder: Path,
     terms: Terms,
     report: Callable[[Reduction], None] = lambda _: None,
-) -> Minimized:
+) -> tuple[Minimized, Finding]:
     """Reduce a finding's case into ``folder``; goes on from the checkpoint that is there.
+
+    Returns what became of it, and the finding as the smallest case shows it.
 
     :raises CannotRun: the folder cannot be written.
     """
@@ -59,9 +63,7 @@ def minimize(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _copy_tensors(case, beside, folder / "cases")
-        judge = judge_of(
-            finding, terms.corpus, pool, folder / "cases", corrections=terms.corrections, engine=terms.engine
-        )
+        judge = BucketJudge(finding, terms.corpus, pool, folder / "cases", terms.corrections, terms.engine)
         checkpoint = folder / "reduction.json"
         reduction = begin(finding.bucket, case, checkpoint)
         if reduction.state == "stopped":
@@ -70,9 +72,12 @@ def minimize(
         _copy_tensors(reduction.case, beside, folder)
         if reduction.neighbour is not None:
             (folder / "neighbour.json").write_bytes(encode_case(reduction.neighbour))
+        if reduction.state != "lost" and case_digest(reduction.case) not in judge.found:
+            judge([reduction.case])  # it was found in an earlier sitting
     except OSError as error:
         raise cannot_write(folder, error) from None
-    return Minimized(
+    smallest = judge.found.get(case_digest(reduction.case), finding)
+    made = Minimized(
         bucket=finding.bucket,
         final=final_key(finding.bucket, reduction.case.graph),
         origin=str(file),
@@ -84,6 +89,7 @@ def minimize(
         neighbour=str(folder / "neighbour.json") if reduction.neighbour is not None else None,
         distinguishes=reduction.distinguishes,
     )
+    return made, msgspec.structs.replace(smallest, case=made.case)
 
 
 def _copy_tensors(case: Case, source: Path, folder: Path) -> None:

@@ -157,6 +157,10 @@ class Pool:
         assert isinstance(answer, Emitted)
         return answer
 
+    def emit_all(self, tasks: Iterable[EmitTask]) -> list[Future[Emitted]]:
+        """Have the workers lower cases, without waiting for them."""
+        return [self._executor.submit(self.emit, task) for task in tasks]
+
     def _ask(self, task: Question) -> Answer | Death:
         """Ask a worker; if it is killed from outside, ask the next one."""
         answer = self._ask_once(task)

@@ -27,9 +27,11 @@ def patch_difference(correction: Correction, plan: Plan, corrected: Pool, patche
     :param patched: workers with the patched package.
     """
     words = (correction.word,)
-    for path, target in _cases(correction, plan):
-        one = corrected.emit(EmitTask(case=path, target=target, corrections=words))
-        other = patched.emit(EmitTask(case=path, target=target))
+    cases = [*_cases(correction, plan)]
+    ones = corrected.emit_all(EmitTask(case=path, target=target, corrections=words) for path, target in cases)
+    others = patched.emit_all(EmitTask(case=path, target=target) for path, target in cases)
+    for (path, target), *made in zip(cases, ones, others, strict=True):
+        one, other = (item.result() for item in made)
         if (one.program, one.problem) != (other.program, other.problem):
             seen = [item.problem or f"{len(item.program)} bytes" for item in (one, other)]
             return f"{path} on {target}: {seen[0]} corrected, {seen[1]} patched"

@@ -84,10 +84,14 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One bug of the corpus."""
+    """One bug of the corpus.
+
+    :param line: the release line that it is judged for; empty stands for the installed one.
+    """
 
     folder: Path
     status: Status
+    line: str = ""
 
     @property
     def name(self) -> str:
@@ -95,12 +99,12 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def expected(self) -> Expectation | None:
-        """The expectation on the installed release line, if it is a known line."""
-        line = release_line()
+        """The expectation on the release line that it is judged for, if that is a known line."""
+        line = self.line or release_line()
         return self.status.lines.get(line) if line else None
 
     def knows(self, finding: Finding) -> bool:
-        """Is this finding the entry's bug on the installed release (on whichever target has it)?"""
+        """Is this finding the entry's bug on its release line (on whichever target has it)?"""
         expected = self.expected
         if expected is None or expected.status != "reproduces":
             return False
@@ -172,12 +176,16 @@ def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
     return next((entry for entry in corpus if entry.knows(finding)), None)
 
 
+def on_line(corpus: Sequence[Entry], line: str | None) -> list[Entry]:
+    """A corpus judged for the line of a run that was made elsewhere; None, no known line, knows nothing."""
+    return [msgspec.structs.replace(entry, line=line or "unknown") for entry in corpus]
+
+
 def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction]) -> list[Entry]:
     """What to expect of a corpus while corrections apply: the bugs that they remove are gone.
 
     A corrected entry expects nothing but the bugs of entries that no correction removes.
     """
-    line = release_line()
     corrected = {name for correction in corrections for name in correction.entries}
     removed = {
         any_family(bucket)
@@ -187,7 +195,7 @@ def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction])
     }
 
     def changed(entry: Entry) -> Entry:
-        expected = entry.expected
+        line, expected = entry.line or release_line(), entry.expected
         if line is None or expected is None:
             return entry
         left = tuple(bucket for bucket in expected.other if any_family(bucket) not in removed)
@@ -195,7 +203,7 @@ def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction])
         if entry.name in corrected:
             renewed = Expectation(status="fixed", other=left)
         lines = {**entry.status.lines, line: renewed}
-        return Entry(entry.folder, msgspec.structs.replace(entry.status, lines=lines))
+        return msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, lines=lines))
 
     return [changed(entry) for entry in corpus]
 

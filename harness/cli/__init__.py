@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import bisect, census, certify, check, disasm, doctor, fuzz, replay, table
+from harness.cli import bisect, census, certify, check, disasm, doctor, fuzz, replay, report, table
 from harness.errors import ArmdiffError
 
 
@@ -49,6 +49,7 @@ for _verb in (
     fuzz.fuzz,
     check.check,
     replay.replay,
+    report.report,
     certify.certify,
     table.table,
     bisect.bisect,

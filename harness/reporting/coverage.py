@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.case import Case, Graph
 from harness.checking import value_types
@@ -58,15 +59,15 @@ class Grid:
 
     @property
     def reached(self) -> int:
-        return sum(self.at(row, column) > 0 for row in self.rows for column in self.columns)
+        return sum(count > 0 for found in self.counts.values() for count in found.values())
 
     @property
     def cells(self) -> int:
         return len(self.rows) * len(self.columns)
 
-    @property
+    @cached_property
     def largest(self) -> int:
-        return max((self.at(row, column) for row in self.rows for column in self.columns), default=0)
+        return max((count for found in self.counts.values() for count in found.values()), default=0)
 
     def never(self) -> dict[str, tuple[str, ...]]:
         """Row -> the columns that it never met, for rows that met some."""

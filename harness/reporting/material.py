@@ -11,6 +11,7 @@ and is told; it never ends the report.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -141,7 +142,7 @@ def case_file(run: Run, path: str) -> Path:
     below = run.folder / path
     inside = ".." not in PurePosixPath(path).parts and not Path(path).is_absolute()
     for file in (below if inside else None, run.folder / CASES / name if name else None):
-        if file is not None and file.exists():
+        if file is not None and os.path.exists(file):  # Path.exists raises where a name is too long
             return file
     return run.folder / CASES / name
 
@@ -152,3 +153,5 @@ def case_at(run: Run, path: str) -> Case | str:
         return read_case(case_file(run, path))
     except BadInput as error:
         return str(error)
+    except ValueError:
+        return f"{path!r} is no path"

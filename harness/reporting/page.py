@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -71,14 +72,12 @@ def html(report: Report, folder: Path) -> str:
     )
 
 
-def _bug_link(bucket: Bucket, folder: Path, link: object) -> tuple[str, str] | None:
+def _bug_link(bucket: Bucket, folder: Path, link: Callable[[Path], str]) -> tuple[str, str] | None:
     """Folder name and address of what was written for a bucket, if it is there."""
-    assert callable(link)
-    root = (folder / BUGS).resolve()
     for item in bucket.minimized:
-        place = (root / item.folder).resolve()
-        if item.folder and place.is_relative_to(root) and place.is_dir():
-            return item.folder, str(link(place))
+        place = folder / BUGS / item.folder
+        if item.folder and PurePath(item.folder).name == item.folder and os.path.isdir(place):
+            return item.folder, link(place)
     return None
 
 

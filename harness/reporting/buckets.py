@@ -190,7 +190,7 @@ def _causes(buckets: Sequence[Bucket]) -> dict[str, str]:
         program = bucket.pass_name if bucket.pass_name in PROGRAMS else None
         alike = (other for other in blamed if other.operators == bucket.operators and other.graphs & bucket.graphs)
         same = None if program else next(alike, None)
-        blame = f" and {program}" if program else ""
+        blame = f", blamed on {program}" if program else ""
         alone = (
             f"the operators {' → '.join(map(operator_name, bucket.operators))}{blame}"
             if bucket.operators

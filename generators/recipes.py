@@ -17,6 +17,12 @@ from harness.recipe import Recipe
 # one entry is one chance in twenty
 WIDTHS = ("plain",) * 12 + ("a8w8",) * 4 + ("a16w8",) * 4
 
+DRAWN_WORDS = (
+    *("a8w8", "a16w8", "per-tensor", "qmin=-127", "wmin=-128"),
+    *("act=fixed", "io=same", "io=fixed", "io=uint8", "float=…"),
+)
+"""Every word that a drawn recipe may have; ``float=…`` stands for any nodes that stay float."""
+
 
 def _float_nodes(draw: Draw, graph: Graph) -> tuple[str, ...]:
     """One or two nodes that stay float, in one recipe of ten; never every node."""

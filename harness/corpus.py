@@ -87,11 +87,13 @@ class Entry(msgspec.Struct, frozen=True):
     """One bug of the corpus.
 
     :param everywhere: the expectation on every release, instead of those of the status.
+    :param line: the release line that it is judged for; empty stands for the installed one.
     """
 
     folder: Path
     status: Status
     everywhere: Expectation | None = None
+    line: str = ""
 
     @property
     def name(self) -> str:
@@ -99,14 +101,14 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def expected(self) -> Expectation | None:
-        """The expectation on the installed release line, if it is a known line."""
+        """The expectation on the release line that it is judged for, if that is a known line."""
         if self.everywhere is not None:
             return self.everywhere
-        line = release_line()
+        line = self.line or release_line()
         return self.status.lines.get(line) if line else None
 
     def knows(self, finding: Finding) -> bool:
-        """Is this finding the entry's bug on the installed release (on whichever target has it)?"""
+        """Is this finding the entry's bug on its release line (on whichever target has it)?"""
         expected = self.expected
         if expected is None or expected.status != "reproduces":
             return False
@@ -178,12 +180,16 @@ def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
     return next((entry for entry in corpus if entry.knows(finding)), None)
 
 
+def on_line(corpus: Sequence[Entry], line: str | None) -> list[Entry]:
+    """A corpus judged for the line of a run that was made elsewhere; None, no known line, knows nothing."""
+    return [msgspec.structs.replace(entry, line=line or "unknown") for entry in corpus]
+
+
 def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction]) -> list[Entry]:
     """What to expect of a corpus while corrections apply: the bugs that they remove are gone.
 
     A corrected entry expects nothing but the bugs of entries that no correction removes.
     """
-    line = release_line()
     corrected = {name for correction in corrections for name in correction.entries}
     removed = {
         any_family(bucket)
@@ -193,7 +199,7 @@ def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction])
     }
 
     def changed(entry: Entry) -> Entry:
-        expected = entry.expected
+        line, expected = entry.line or release_line(), entry.expected
         if line is None or expected is None:
             return entry
         left = tuple(bucket for bucket in expected.other if any_family(bucket) not in removed)

@@ -130,10 +130,11 @@ def by_cause(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
         groups[any_family(finding.bucket)].append(finding)
     for group in groups.values():
         group.sort(key=lambda item: (len(item.chain), item.case))
-    return dict(sorted(groups.items(), key=lambda pair: (_rank(pair[1][0]), -len(pair[1]), pair[0])))
+    return dict(sorted(groups.items(), key=lambda pair: (rank(pair[1][0]), -len(pair[1]), pair[0])))
 
 
-def _rank(finding: Finding) -> int:
+def rank(finding: Finding) -> int:
+    """Where its oracle stands among the oracles: wrong values first, crashes last."""
     return _ORACLES.index(finding.oracle) if finding.oracle in _ORACLES else len(_ORACLES)
 
 

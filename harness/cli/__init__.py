@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import bisect, census, certify, check, disasm, doctor, fuzz, reduce, replay, table
+from harness.cli import bisect, census, certify, check, disasm, doctor, fuzz, reduce, replay, report, table
 from harness.errors import ArmdiffError
 
 
@@ -50,6 +50,7 @@ for _verb in (
     check.check,
     replay.replay,
     reduce.reduce,
+    report.report,
     certify.certify,
     table.table,
     bisect.bisect,

@@ -13,7 +13,7 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize(
-    "verb", ["fuzz", "check", "replay", "certify", "table", "bisect", "census", "disasm", "doctor"]
+    "verb", ["fuzz", "check", "replay", "report", "certify", "table", "bisect", "census", "disasm", "doctor"]
 )
 def test_every_verb_has_help_with_an_example_and_json(verb):
     result = run(verb, "--help")
@@ -35,6 +35,7 @@ def test_every_verb_has_help_with_an_example_and_json(verb):
         (["disasm", "x", "--target", "ethos-u55-7"], "--target: unknown target 'ethos-u55-7'; use one of"),
         (["disasm", "x", "--around", "here"], "--around: 'here' is no offset; write for example 0x120"),
         (["replay", "no-such-folder"], "no-such-folder: does not exist; give corpus folders"),
+        (["report", "no-such-run"], "no-such-run: is no run's folder (run.json: No such file or directory)"),
         (["fuzz", "--correction", "typo"], "correction: unknown name 'typo'; use all, a .py file or one of"),
         (["check", "x.py", "--correction", "gone.py"], "gone.py: FileNotFoundError: "),
         (["certify", "typo"], "correction: unknown name 'typo'; use all, a .py file or one of"),

@@ -1,0 +1,73 @@
+"""The report as JUnit XML, for whatever shows test results: a suite a target, a test case a bucket.
+
+A new bucket is a failure with its worst message; a known one is skipped, and the reason names its corpus
+entry. One more test case a suite holds the counts; it passes if a case was run, and is skipped otherwise, so
+that an empty run does not look like a passed one.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+
+from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from harness.reporting.buckets import Bucket
+from harness.reporting.report import Report
+from harness.reporting.words import counted
+
+COUNTS = "counts"
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(report: Report) -> bytes:
+    """The file."""
+    document = JUnitXml("armdiff")
+    for target in report.coverage.outcomes.rows or report.judged.targets:
+        suite = TestSuite(clean(target))
+        suite.add_testcases([*_buckets(report, target), _counts(report, target)])
+        document.add_testsuite(suite)
+    document.update_statistics()  # type: ignore[no-untyped-call]
+    file = io.BytesIO()
+    document.write(file)
+    return file.getvalue()
+
+
+def clean(words: str) -> str:
+    """Text that XML can hold: control characters become a mark."""
+    return _NOT_XML.sub("\ufffd", words)
+
+
+def _buckets(report: Report, target: str) -> Iterator[TestCase]:
+    for bucket in report.buckets:
+        if target not in bucket.targets:
+            continue
+        name = f"{bucket.final} ({bucket.entry})" if bucket.known else bucket.final
+        case = TestCase(clean(name), clean(f"armdiff.{bucket.oracle}"))
+        case.result = [_known(bucket) if bucket.known else _failure(bucket, target)]
+        yield case
+
+
+def _known(bucket: Bucket) -> Skipped:
+    where = ", ".join((f"corpus entry {bucket.entry}", *bucket.upstream))
+    return Skipped(clean(f"known: {bucket.title} ({where})"))
+
+
+def _failure(bucket: Bucket, target: str) -> Failure:
+    failure = Failure(clean(f"{bucket.title}: {counted(bucket.targets[target], 'case')}"), clean(bucket.kind))
+    worst = bucket.worst_on[target]
+    lines = (worst.message, f"on {worst.target}, {worst.recipe}", f"case {bucket.shown.path}", worst.detail)
+    failure.text = clean("\n".join(line for line in lines if line))
+    return failure
+
+
+def _counts(report: Report, target: str) -> TestCase:
+    outcomes = report.coverage.outcomes
+    counts = {column: outcomes.at(target, column) for column in outcomes.columns}
+    spent = sum(sum(item.result.seconds.values()) for item in report.judged.run.done if item.result.target == target)
+    case = TestCase(COUNTS, "armdiff", spent)
+    case.system_out = clean("\n".join((report.sentence, *(f"{name}: {count}" for name, count in counts.items()))))
+    if not any(counts.values()):
+        case.result = [Skipped("no case was run on this target")]
+    return case

@@ -1,0 +1,140 @@
+"""The report of a run in a real browser: it loads nothing, fits a phone, and is drawn in light and in dark.
+
+Skipped where there is no Chromium or Chrome: install one, or put it on PATH.
+"""
+
+import html
+import re
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+from harness.reporting import write_reports
+from harness.runs import Minimized
+from tests.unit.reporting_runs import drawn, each_target, entry, finding, join_case, make_run
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
+PHONE, HIGH = 390, 800
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+MEASURE = """<script>
+const page = parent.document.documentElement, style = getComputedStyle(document.body), outside = [];
+for (const item of document.querySelectorAll("main *, header *")) {
+  const box = item.getBoundingClientRect(), name = item.tagName + "." + item.className;
+  if (box.width && box.right > innerWidth + 1 && !item.closest(".wide, pre")) outside.push(name);
+}
+page.setAttribute("data-wide", document.documentElement.scrollWidth + " of " + innerWidth);
+page.setAttribute("data-outside", outside.join(" "));
+page.setAttribute("data-ink", style.color + " on " + style.backgroundColor);
+page.setAttribute("data-loaded", performance.getEntriesByType("resource").length);
+</script>"""
+"""Writes what it sees into the page around, whose frame may be narrower than any window of a browser."""
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason=f"no browser on PATH (looked for {', '.join(NAMES)})")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A report with everything on it: long words, many targets, pictures, a previous run."""
+    folder = tmp_path_factory.mktemp("run")
+    long = "x" * 300
+    sizes = ({"distance": float(2**power), "unit": "steps", "output": 0} for power in range(12))
+    found = [finding(measured=measured, message=f"off {long}", detail=long) for measured in sizes]
+    known = finding("crash", "exception", stage="lower", signature=long.replace("x", "y"), chain=("relu",) * 30)
+    cases = [
+        item for place, one in enumerate(found) for item in each_target(*["relu"] * (place + 1), findings=[one, known])
+    ]
+    cases += [(join_case(), {"findings": [finding("qparams", "clamp lost", blamed="RewriteConvPass")]})]
+    cases += [
+        (case, {"legs": {"eager": long}, "seconds": {"lower": 2.5, "vela": 0.1}}) for graph in drawn() for case in graph
+    ]
+    item = Minimized(
+        bucket=finding().bucket,
+        final=f"{finding().bucket}{long}",
+        origin="",
+        case=f"cases/{'0' * 12}.json",
+        operators=("relu",),
+        state="stopped",
+        distinguishes=long,
+        repro=long,
+    )
+    run = make_run(folder, cases, minimized=[item], left=[long], problems=[long])
+    write_reports(run, [entry("known-one", known, upstream=(f"https://example.org/{long}",))], run, folder)
+    return folder / "report.html"
+
+
+def browse(page, folder, *options):
+    """Open a page; what the browser printed."""
+    command = [
+        *(
+            BROWSER,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--hide-scrollbars",
+        ),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        *(f"--user-data-dir={folder / 'profile'}", f"--window-size={PHONE},{HIGH}", *options, page.as_uri()),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def measured(report, folder, *, wide=PHONE, dark=False, opened=False):
+    """What a script, put into a copy of the page, found in a frame of this width."""
+    text = POLICY.sub("", report.read_text())
+    if dark:
+        text = text.replace("(prefers-color-scheme: dark)", "all")
+    if opened:
+        text = text.replace("<details", "<details open")
+    inside = html.escape(text.replace("</body>", f"{MEASURE}</body>"))
+    copy = folder / "copy.html"
+    copy.write_text(f'<!doctype html><iframe width="{wide}" height="{HIGH}" style="border: 0" srcdoc="{inside}">')
+    page = re.search("<html[^>]*>", browse(copy, folder, "--dump-dom")).group()
+    return dict(re.findall(r'data-(\w+)="([^"]*)"', page))
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_phone_does_not_scroll_sideways(report, tmp_path, opened):
+    found = measured(report, tmp_path, opened=opened)
+    assert found["outside"] == ""
+    assert found["wide"] == f"{PHONE} of {PHONE}"
+
+
+def test_a_desktop_does_not_scroll_sideways(report, tmp_path):
+    assert measured(report, tmp_path, wide=1280)["wide"] == "1280 of 1280"
+
+
+def test_nothing_is_loaded(report, tmp_path):
+    assert measured(report, tmp_path)["loaded"] == "0"
+
+
+def test_dark_mode_turns_the_page_over(report, tmp_path):
+    def brightness(colour):
+        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+    for dark in (False, True):
+        ink, ground = measured(report, tmp_path, dark=dark)["ink"].split(" on ")
+        assert (brightness(ink) > brightness(ground)) == dark
+        assert abs(brightness(ink) - brightness(ground)) > 400
+
+
+def test_the_browser_understands_the_page_as_it_was_written(report, tmp_path):
+    seen = browse(report, tmp_path, "--dump-dom")
+    written = report.read_text()
+    for tag in ("<article", "<svg", "<table", "<details", "<rect", "<figure", "<tr"):
+        assert seen.count(tag) == written.count(tag), tag
+    assert "2 new bugs" in re.search("<title>.*</title>", seen).group()
+
+
+def test_the_page_can_be_drawn(report, tmp_path):
+    picture = tmp_path / "page.png"
+    browse(report, tmp_path, f"--screenshot={picture}")
+    data = picture.read_bytes()
+    assert struct.unpack(">II", data[16:24]) == (PHONE, HIGH)
+    assert len(data) > 10_000  # an empty page is far smaller

@@ -147,6 +147,13 @@ def read_run(folder: Path) -> Run:
     return Run(folder=folder, info=info, done=ordered, minimized=tuple(minimized.values()))
 
 
+def previous_run(folder: Path, given: Path | None = None) -> Run | None:
+    """The run to compare with: the one that is given, or the one that was in the folder before, or None."""
+    if given is None and not (folder / PREVIOUS / INFO).exists():
+        return None
+    return read_run(given or folder / PREVIOUS)
+
+
 def _lines(file: Path, kind: type[_Line]) -> Iterator[_Line]:
     if not file.exists():
         return

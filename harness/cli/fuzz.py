@@ -8,6 +8,7 @@ new. New buckets are minimized within the time (``harness.concluding``). ``--res
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,13 +36,14 @@ from harness.cli.results import finish
 from harness.compat.releases import installed
 from harness.concluding import Concluding
 from harness.console import Reporter
-from harness.corpus import with_corrections
+from harness.corpus import Entry, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
-from harness.errors import BadInput
+from harness.errors import ArmdiffError, BadInput
 from harness.known import known_entries
 from harness.probes import ProbeMode
-from harness.runs import Run, read_run, set_aside
+from harness.reporting import make_report, write
+from harness.runs import Run, previous_run, read_run, set_aside
 
 
 @click.command()
@@ -119,15 +121,25 @@ def fuzz(
             tally = run_campaign(options, corpus, reporter.case, afterwards)
         else:
             tally = run_campaign(options, corpus, reporter.case)
+    report = _reported(out, corpus)
     finish(
         tally,
         json_file,
         f"{tally.graphs} graphs, {tally.cases} cases in {time.monotonic() - started:.0f} s "
-        f"on {', '.join(options.targets)} (seed {options.seed})",
+        f"on {', '.join(options.targets)} (seed {options.seed})\n{report}",
         seed=options.seed,
         targets=list(options.targets),
         corrections=list(options.corrections),
     )
+
+
+def _reported(out: Path, corpus: Sequence[Entry]) -> str:
+    """Write the run's reports; what keeps them from being written must not keep the results from being told."""
+    try:
+        verdict = write(make_report(read_run(out), corpus, previous_run(out)), out)
+    except ArmdiffError as error:
+        return f"no report: {error}"
+    return f"report {verdict.files[0]}"
 
 
 _FREE = ("seconds", "max_examples")

@@ -15,16 +15,17 @@ import click
 from harness.cli.environment import corpus_folders
 from harness.cli.options import json_option, known_option
 from harness.cli.results import write_json
-from harness.corpus import Entry, entries, on_line, with_corrections
+from harness.corpus import Entry, on_line, with_corrections
 from harness.corrections import corrections
+from harness.known import known_entries
 from harness.reporting import make_report, write
 from harness.reporting.words import counted
-from harness.runs import Run, read_run
+from harness.runs import Run, previous_run, read_run
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--previous", type=click.Path(path_type=Path), help="The folder of the run to compare with.")
+@click.option("--previous", type=click.Path(path_type=Path), help="The run to compare with. Default: RUN/previous.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. Default: RUN.")
 @known_option
 @json_option
@@ -37,7 +38,7 @@ def report(run: Path, previous: Path | None, out: Path | None, known: tuple[Path
     """
     from harness.reporting.plain import data
 
-    this, former = read_run(run), read_run(previous) if previous else None
+    this, former = read_run(run), previous_run(run, previous)
     made = make_report(this, _corpus(this, known), former)
     verdict = write(made, out or run)
     write_json(json_file, data(made))
@@ -57,4 +58,4 @@ def _corpus(run: Run, known: Sequence[Path]) -> list[Entry]:
     for word in words:
         if word not in registered:  # a file is not executed again just to read about a run
             click.echo(f"armdiff: correction {word} is not in the tree: its bugs count as known if they show", err=True)
-    return with_corrections(on_line(entries([*corpus_folders(), *known]), run.info.line), applied)
+    return with_corrections(on_line(known_entries(corpus_folders(), known), run.info.line), applied)

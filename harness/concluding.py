@@ -7,9 +7,12 @@ on from the checkpoint.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from harness.budget import Budget
 from harness.campaign import Options, Progress
@@ -58,7 +61,14 @@ class Concluding:
         folder = self.options.out / REDUCTIONS / Path(finding.case).stem
         terms = Terms(self.corpus, self.options.corrections, self.options.ethos_u_engine, until)
         made, _ = minimize(finding, pool, folder, terms)
-        return made
+        inside = {name: os.path.relpath(path, self.options.out) for name, path in _paths(made).items()}
+        return msgspec.structs.replace(made, **inside)
+
+
+def _paths(made: Minimized) -> dict[str, str]:
+    """The files of a minimized bucket: a run's folder may be moved, so it names them from inside."""
+    found = {"origin": made.origin, "case": made.case, "neighbour": made.neighbour}
+    return {name: path for name, path in found.items() if path is not None}
 
 
 def bug_name(finding: Finding) -> str:

@@ -9,6 +9,8 @@ import pytest
 
 from harness.budget import Budget
 from harness.campaign import Options, run_campaign
+from harness.case import read_case
+from harness.concluding import Concluding
 from harness.errors import BadInput, CannotRun
 from harness.pool import Pool
 from harness.runs import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
@@ -179,6 +181,30 @@ def test_a_last_line_that_was_cut_off_is_not_read_and_is_cut_off(tmp_path, whole
     mended(tmp_path)
     append(tmp_path, read_run(whole[0]).done[2:3])
     assert [item.number for item in read_run(tmp_path).done] == [0, 2]
+
+
+def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
+    monkeypatch.setattr("harness.budget.MOST_A_BUCKET", 0.5)
+    asked, told = options(tmp_path, max_examples=1), []
+    run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, told.append), workers)
+    found = read_run(tmp_path)
+    [made] = found.minimized
+    assert "SIGSEGV" in made.bucket
+    assert made.state == "stopped"
+    assert found.info.left[0].startswith(f"stopped early: {made.final}; 'armdiff reduce ")
+    assert read_case(tmp_path / made.case) is not None
+    assert (tmp_path / made.origin).exists()
+    assert told == [f"minimizing 1 of 1: {made.bucket}"]
+    again = run_campaign(
+        options(tmp_path, max_examples=1, resume=True),
+        (),
+        lambda *_: None,
+        Concluding(asked, (), found, told.append),
+        workers,
+    )
+    assert len(again.new) == 2
+    assert len(told) == 1, "a bucket that was minimized is not minimized again"
 
 
 class Counted:

@@ -90,4 +90,5 @@ CORRECTION = Correction(
         ("permute|transpose",),
         ("expand",),
     ),
+    needs=("delegate-output-dtype",),  # what was not an output of a delegate may become one
 )

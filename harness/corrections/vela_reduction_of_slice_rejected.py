@@ -36,5 +36,6 @@ CORRECTION = Correction(
     changes=rejected("VelaReductionOfSliceCheck", _CHECK),
     patterns=(("slice|chunk|split|narrow|select", "amax|amin|sum|mean|softmax|log_softmax"),),
     workaround=True,
-    needs=("delegate-output-dtype",),  # what Ethos-U does not take is read by the CPU
+    # what Ethos-U does not take is read by the CPU, and may leave full_like alone in a delegate
+    needs=("delegate-output-dtype", "unused-inputs-kept"),
 )

@@ -238,6 +238,7 @@ def test_what_a_correction_needs_is_taken_along(monkeypatch):
     monkeypatch.setattr("harness.corrections.installed", lambda: {"executorch": "1.5.1"})
     assert [item.name for item in chosen(("vela-reduction-of-slice-rejected",))] == [
         "delegate-output-dtype",
+        "unused-inputs-kept",
         "vela-reduction-of-slice-rejected",
     ]
     assert len(chosen(("all",))) == len(chosen(("all", "vela-reduction-of-slice-rejected")))

@@ -39,6 +39,9 @@ from harness.summary import Tally
 
 BLOCK = 20
 
+STORED = 10**9
+"""Number of the first graph that comes from an example database; drawn graphs stay below."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -51,6 +54,7 @@ class Options:
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
     :param corrections: names or files of the corrections that apply (``harness.corrections``).
     :param resume: go on with the run in ``out``.
+    :param database: places of an example database (``generators.search``), whose graphs run first.
     """
 
     targets: Sequence[str]
@@ -67,6 +71,7 @@ class Options:
     ethos_u_engine: EngineChoice = "default"
     corrections: tuple[str, ...] = ()
     resume: bool = False
+    database: tuple[str, ...] = ()
 
     @property
     def asked(self) -> Asked:
@@ -110,14 +115,21 @@ class Progress:
 def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
     """This shard's graphs with their numbers in the whole campaign, each as one case a target.
 
-    Every shard draws all blocks, which is cheap, and runs its own: so all know which graphs occurred before, and
-    the shards of a campaign of ``max_examples`` graphs run the very graphs that it would run as a whole.
+    Graphs of the example database come first and beside the number that was asked for; a resumed run, which has
+    begun with them, leaves them out. Every shard draws all blocks, which is cheap, and runs its own: so all know
+    which graphs occurred before, and the shards of a campaign of ``max_examples`` graphs run the very graphs that
+    it would run as a whole.
     """
     # Hypothesis keeps its caches in the current folder unless told otherwise
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(options.out / ".hypothesis"))
     from generators.cases import draw_block
+    from generators.search import database_at, stored
 
     index, count = options.shard
+    if options.database and not options.resume:
+        for place, cases in enumerate(stored(database_at(options.database), options.targets)):
+            if place % count == index - 1:
+                yield STORED + place, cases
     drawn, seen = 0, set()
     for block in itertools.count():
         for cases in draw_block(options.seed, block, BLOCK, options.targets):

@@ -1,13 +1,15 @@
 """What a campaign does with its findings before it ends: minimize each new bucket, the most valuable first.
 
-One bug on several targets is minimized once. What the time is too short for is said, with the command that goes
-on from the checkpoint.
+Hypothesis shrinks the choices that a graph was drawn from, for a part of the time, and remembers the smallest in
+the example database; then cuts make the case smaller (``harness.reduction``). One bug on several targets is
+minimized once. What the time is too short for is said, with the command that goes on from the checkpoint.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +17,21 @@ from pathlib import Path
 import msgspec
 
 from harness.budget import Budget
-from harness.campaign import Options, Progress
+from harness.campaign import BLOCK, Options, Progress, write_case
+from harness.case import Case, read_case
 from harness.corpus import Entry
 from harness.pool import Pool
+from harness.reduction.judging import BucketJudge
 from harness.reduction.minimizing import Terms, minimize
 from harness.runs import Minimized, Run, append
 from harness.summary import by_cause
 from harness.triage import Finding, any_family
 
-REDUCTIONS = "reductions"
+REDUCTIONS, SHRUNK = "reductions", "hypothesis"
+SHRINKING = 0.3
+"""The part of a bucket's time that Hypothesis' shrinking may take."""
+MOST_SHRINKING = 40
+"""Cases that it may take. It comes down quickly at first; cuts are better at the end."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +58,55 @@ class Concluding:
                 left.append(f"not minimized: {finding.bucket}; 'armdiff reduce {finding.case}' does it")
                 continue
             self.report(f"minimizing {place + 1} of {len(groups)}: {finding.bucket}")
-            made = self._minimized(finding, pool, budget.until_for(len(groups) - place))
+            blocks = 1 + progress.tally.graphs * self.options.shard[1] // BLOCK
+            made, start = self._minimized(finding, pool, budget.until_for(len(groups) - place), blocks)
             append(self.options.out, [made])
             if made.state == "stopped":
                 folder = self.options.out / REDUCTIONS
-                left.append(f"stopped early: {made.final}; 'armdiff reduce {finding.case} --out {folder}' goes on")
+                left.append(f"stopped early: {made.final}; 'armdiff reduce {start} --out {folder}' goes on")
         return left
 
-    def _minimized(self, finding: Finding, pool: Pool, until: float) -> Minimized:
-        folder = self.options.out / REDUCTIONS / Path(finding.case).stem
+    def _minimized(self, finding: Finding, pool: Pool, until: float, blocks: int) -> tuple[Minimized, str]:
+        """What became of a finding, and the case that cutting began with."""
         terms = Terms(self.corpus, self.options.corrections, self.options.ethos_u_engine, until)
-        made, _ = minimize(finding, pool, folder, terms)
+        start, tries = self._shrunk(finding, pool, until, blocks)
+        folder = self.options.out / REDUCTIONS / Path(start.case).stem
+        made, _ = minimize(start, pool, folder, terms)
+        made = msgspec.structs.replace(made, origin=finding.case, tries=made.tries + tries)
         inside = {name: os.path.relpath(path, self.options.out) for name, path in _paths(made).items()}
-        return msgspec.structs.replace(made, **inside)
+        return msgspec.structs.replace(made, **inside), start.case
+
+    def _shrunk(self, finding: Finding, pool: Pool, until: float, blocks: int) -> tuple[Finding, int]:
+        """The finding on the smallest graph that Hypothesis comes to, and the cases that it took.
+
+        A case that was not drawn in this campaign (one of the database, a user's model) stays as it is.
+        """
+        from generators.cases import graph_digest
+        from generators.search import database_at, seed_of_run, shrunk
+
+        case = read_case(Path(finding.case))
+        graph = graph_digest(case.graph)
+        own = seed_of_run(graph, self.options.seed, blocks, BLOCK)
+        if own is None:
+            return finding, 0
+        folder = self.options.out / REDUCTIONS / SHRUNK
+        now = time.monotonic()
+        end = now + SHRINKING * max(0.0, until - now)
+        judge = BucketJudge(finding, self.corpus, pool, folder, self.options.corrections, self.options.ethos_u_engine)
+        tries = 0
+
+        def bucket(drawn: tuple[Case, ...]) -> str | None:
+            nonlocal tries
+            if time.monotonic() >= end or tries >= MOST_SHRINKING:
+                return None
+            tries += 1
+            return finding.bucket if judge(drawn) == ["shows"] else None
+
+        database = database_at(self.options.database) if self.options.database else None
+        small = shrunk(graph, own, (case.target,), bucket, database)
+        if small is None:
+            return finding, tries
+        return msgspec.structs.replace(finding, case=str(write_case(small[0], folder))), tries
 
 
 def _paths(made: Minimized) -> dict[str, str]:

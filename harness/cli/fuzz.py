@@ -62,6 +62,12 @@ from harness.runs import Run, previous_run, read_run, set_aside
 @correction_option
 @strict_option
 @click.option("--minimize/--no-minimize", default=True, help="Make the cases of new findings small. Default: yes.")
+@click.option(
+    "--database",
+    multiple=True,
+    metavar="PLACE",
+    help="Example database: DIR, ro:DIR (only read) or redis://HOST:PORT/N. Its graphs run first. Repeatable.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @out_option
 @json_option
@@ -81,6 +87,7 @@ def fuzz(
     corrections: tuple[str, ...],
     strict: bool,
     minimize: bool,
+    database: tuple[str, ...],
     resume: bool,
     out: Path,
     json_file: str | None,
@@ -106,7 +113,12 @@ def fuzz(
         ethos_u_engine=engine,
         corrections=corrections,
         resume=resume,
+        database=database,
     )
+    if database:
+        from generators.search import database_at
+
+        database_at(database)  # what is wrong with a place is said before anything runs
     earlier = read_run(out) if resume else None
     if earlier is None:
         set_aside(out)

@@ -1,6 +1,7 @@
 """Campaigns with a stand-in worker: folders, resuming, shards, budgets, disks that are full. No torch."""
 
 import os
+import pathlib
 import sys
 import time
 
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 
 from harness.budget import Budget
-from harness.campaign import Options, run_campaign
+from harness.campaign import STORED, Options, graph_cases, run_campaign
 from harness.case import read_case
 from harness.concluding import Concluding
 from harness.errors import BadInput, CannotRun
@@ -193,6 +194,7 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
     assert "SIGSEGV" in made.bucket
     assert made.state == "stopped"
     assert found.info.left[0].startswith(f"stopped early: {made.final}; 'armdiff reduce ")
+    assert read_case(pathlib.Path(found.info.left[0].split()[5])) is not None
     assert read_case(tmp_path / made.case) is not None
     assert (tmp_path / made.origin).exists()
     assert told == [f"minimizing 1 of 1: {made.bucket}"]
@@ -205,6 +207,35 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
     )
     assert len(again.new) == 2
     assert len(told) == 1, "a bucket that was minimized is not minimized again"
+
+
+def test_hypothesis_shrinks_first_and_the_next_campaign_begins_with_what_it_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
+    monkeypatch.setattr("harness.budget.MOST_A_BUCKET", 4)
+    place = str(tmp_path / "database")
+    asked = options(tmp_path / "first", max_examples=1, database=(place,), targets=TARGETS[:1])
+    run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), workers)
+    [made] = read_run(asked.out).minimized
+    drawn = read_case(asked.out / made.origin)
+    assert (asked.out / "reductions" / "hypothesis").is_dir()
+
+    monkeypatch.setenv("STAND_IN", "")
+    run(tmp_path / "second", max_examples=1, database=(f"ro:{place}",))
+    first, *_, last = read_run(tmp_path / "second").done
+    assert first.number < 2, "numbers of drawn graphs do not depend on the database"
+    assert last.number >= STORED
+    stored = read_case(tmp_path / "second" / "cases" / os.path.basename(last.result.case))
+    assert len(stored.graph.nodes) <= len(drawn.graph.nodes)
+
+
+def test_shards_share_what_the_database_holds(tmp_path, monkeypatch):
+    places = [("a",), ("b",), ("c",)]
+    monkeypatch.setattr("generators.search.database_at", lambda _: None)
+    monkeypatch.setattr("generators.search.stored", lambda *_: places)
+    shards = [
+        list(graph_cases(options(tmp_path, database=("x",), max_examples=1, shard=(index, 2)))) for index in (1, 2)
+    ]
+    assert [cases for shard in shards for number, cases in shard if number >= STORED] == [("a",), ("c",), ("b",)]
 
 
 class Counted:

@@ -99,11 +99,23 @@ class Tightness(msgspec.Struct, frozen=True, kw_only=True):
     caught: bool | None = None
 
 
+class Branches(msgspec.Struct, frozen=True, kw_only=True):
+    """The branches of the Arm backend that one case took (``harness.branches``).
+
+    :param taken: module -> branches, sorted.
+    :param ways: module -> branches that it has, for every module that is looked at.
+    """
+
+    taken: dict[str, tuple[tuple[int, int], ...]]
+    ways: dict[str, int]
+
+
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     """What became of one case.
 
     :param invalid: why the module is no test (it fails in plain eager), or None.
     :param problem: bad input or environment, one line, or None.
+    :param branches: the branches of the Arm backend that it took, if they were measured.
     :param legs: leg -> "ran", "failed" or the reason why it was skipped.
     """
 
@@ -119,6 +131,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     delegated: tuple[str, ...] = ()
     fallback: tuple[str, ...] = ()
     tightness: Tightness | None = None
+    branches: Branches | None = None
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True, tag="captured"):

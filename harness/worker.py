@@ -16,6 +16,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,8 +114,10 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
     import torch
 
     from harness.blame.values import unblamed
+    from harness.branches import is_measured, measured
     from harness.building import load_tensors
     from harness.case import read_case
+    from harness.compat.releases import arm_folder
     from harness.lowering import StageClock
     from harness.running import InvalidCase, examine
     from harness.triage import DOMAINS, VALUE_ORACLES, Finding, bucket_of, finding_of
@@ -145,8 +148,11 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
             blame=blame,
         )
 
+    measuring = task.probes == "default" and is_measured(case, task.corrections)
     try:
-        observation, mismatches = once(blame=False)
+        with ExitStack() as stack:
+            taken = stack.enter_context(measured(arm_folder())) if measuring else []
+            observation, mismatches = once(blame=False)
     except InvalidCase as error:
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
     seen = {bucket_of(mismatch, case.target): mismatch for mismatch in mismatches}
@@ -192,6 +198,7 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
         ),
         fallback=record.fallback,
         tightness=_tightness(observation, task.plant),
+        branches=taken[0] if taken else None,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 
 PACKAGES = ("executorch", "torch", "torchao", "ethos-u-vela", "tosa-tools")
 
@@ -43,3 +44,13 @@ def release_line() -> str | None:
         if versions.get("executorch") == executorch and versions.get("torch", "").startswith(torch):
             return name
     return None
+
+
+def arm_folder() -> Path:
+    """The folder of ``executorch.backends.arm`` (a namespace package in some releases).
+
+    Only for processes that import executorch anyway.
+    """
+    import executorch.backends.arm as arm
+
+    return Path(next(iter(arm.__path__)))

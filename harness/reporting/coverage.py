@@ -23,6 +23,7 @@ from harness.protocol import CaseResult
 from harness.recipe import parse_recipe
 from harness.registry import calibration_kinds, operators
 from harness.reporting.material import Drawn, Judged
+from harness.reporting.passes import Passes, passes
 from harness.triage import Finding
 
 OUTCOMES = ("clean", "known", "new", "invalid", "problem")
@@ -81,6 +82,7 @@ class Coverage:
 
     :param graphs: graphs that were looked at.
     :param recipes: recipe -> graphs, as census prints them.
+    :param passes: branches of the Arm backend.
     """
 
     graphs: int
@@ -89,6 +91,7 @@ class Coverage:
     pairs: Grid
     calibrated: Grid
     outcomes: Grid
+    passes: Passes
 
 
 def coverage(judged: Judged, drawn: Drawn) -> Coverage:
@@ -113,6 +116,7 @@ def coverage(judged: Judged, drawn: Drawn) -> Coverage:
         pairs=met,
         calibrated=_together("operator", names, kinds, (calibrated(case) for case in cases)),
         outcomes=outcomes(judged),
+        passes=passes(judged.run.done),
     )
 
 

@@ -140,6 +140,12 @@ def _coverage(report: Report) -> Iterator[str]:
         never = plain(", ".join(reach.never), 600) or "all reached"
         yield f"* {reach.what} ({len(reach.counts) - len(reach.never)} of {len(reach.counts)}): {never}"
     yield f"* pairs of operators: {coverage.pairs.reached} of {coverage.pairs.cells} reached"
+    if found := coverage.passes.cases:
+        yield (
+            f"* branches of the Arm backend, measured on {counted(found, 'case')}: "
+            f"{coverage.passes.taken} of {coverage.passes.ways} taken; no branch of "
+            f"{plain(', '.join(coverage.passes.never), 600) or '(all were entered)'}"
+        )
     yield ""
     yield f"| target | {' | '.join(coverage.outcomes.columns)} |"
     yield f"|---|{'---|' * len(coverage.outcomes.columns)}"

@@ -39,6 +39,12 @@ def data(report: Report) -> dict[str, Any]:
             "pairs": _grid(coverage.pairs),
             "calibrations": _grid(coverage.calibrated),
             "outcomes": _grid(coverage.outcomes),
+            "branches": {
+                "cases": coverage.passes.cases,
+                "taken": coverage.passes.taken,
+                "ways": coverage.passes.ways,
+                "never": list(coverage.passes.never),
+            },
         },
         timing={
             "seconds": round(timing.seconds, 3),

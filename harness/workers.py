@@ -75,11 +75,13 @@ class Worker:
     limits: Limits
     served: int = 0
     _broken: str = field(default="", init=False)
+    _printed_before: int = field(default=0, init=False)
 
     def ask(self, task: Question) -> Answer | Death:
         """Put a question and wait for the answer, or for the end of the process."""
         assert self.process.stdin
         assert self.process.stdout
+        self._printed_before = size_of(self.log)  # what earlier cases printed says nothing about this one
         stage, answered = "start", threading.Event()
         watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
         watch.start()
@@ -113,8 +115,10 @@ class Worker:
         return self.served >= self.limits.cases or resident(self.process.pid) > self.limits.resident
 
     def last_output(self) -> str:
+        """The last lines that it printed since it was asked (or started)."""
         with suppress(OSError):
-            return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+            printed = self.log.read_bytes()[self._printed_before :].decode(errors="replace")
+            return "\n".join(printed.splitlines()[-_LOG_LINES:])
         return ""
 
     def kill(self) -> None:
@@ -194,6 +198,13 @@ def _environment(first_on_path: Path | None) -> dict[str, str]:
         words = (str(first_on_path.resolve()), os.environ.get("PYTHONPATH", ""))
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, words))
     return environment
+
+
+def size_of(file: Path) -> int:
+    """Bytes of a file; 0 if it is gone."""
+    with suppress(OSError):
+        return file.stat().st_size
+    return 0
 
 
 def resident(pid: int) -> int:

@@ -23,7 +23,10 @@ def main():
 
 def act(note, file):
     word, _, rest = note.partition(" ")
-    if word == "once":  # does the rest the first time only
+    if word == "say":
+        sys.stderr.write(f"{rest}\n")
+        sys.stderr.flush()
+    elif word == "once":  # does the rest the first time only
         mark = file.with_suffix(".mark")
         if not mark.exists():
             mark.touch()

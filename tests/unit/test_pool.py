@@ -159,3 +159,11 @@ def test_a_worker_ends_with_its_parent(tmp_path):
             os.kill(pid, 0)
             time.sleep(0.02)
         pytest.fail("the worker outlived its parent")
+
+
+def test_what_an_earlier_case_printed_is_not_a_death_s_output(tasks):
+    with pool() as workers:
+        _, died = workers.run(tasks("say FATAL of somebody else", "exit 7"))
+    [finding] = died.findings
+    assert finding.message.count("no native output") == 1
+    assert "FATAL" not in finding.detail

@@ -60,21 +60,21 @@ quantized.recompile()
 """
 
 
-def specification(target: Target, recipe: Recipe, *, through_vela: bool) -> str:
-    """Lines that define ``compile_spec`` and ``partitioner``.
+def specification(target: Target, recipe: Recipe, *, through_vela: bool, lowers: bool = True) -> str:
+    """Lines that define ``compile_spec`` and, if the script goes that far, ``partitioner``.
 
     :param through_vela: compile for an Ethos-U with Vela; otherwise stop at the TOSA graph that Vela would get.
     """
-    if not target.ethos_u:
-        text = f'TosaCompileSpec(TosaSpecification.create_from_string("{target.tosa_specification(recipe)}"))'
-        return f"compile_spec = {text}\npartitioner = TOSAPartitioner(compile_spec)\n"
     spec = f'compile_spec = EthosUCompileSpec("{target.name}")\n'
-    if through_vela:
-        return spec + "partitioner = EthosUPartitioner(compile_spec)\n"
-    return spec + (
-        "# up to the TOSA graph that Vela is given\n"
-        "partitioner = TOSAPartitioner(TosaCompileSpec(compile_spec.tosa_spec))\n"
-    )
+    partitioner = "partitioner = EthosUPartitioner(compile_spec)\n"
+    if not target.ethos_u:
+        text = f'TosaSpecification.create_from_string("{target.tosa_specification(recipe)}")'
+        spec = f"compile_spec = TosaCompileSpec({text})\n"
+        partitioner = "partitioner = TOSAPartitioner(compile_spec)\n"
+    elif not through_vela:
+        partitioner = "# up to the TOSA graph that Vela is given\n"
+        partitioner += "partitioner = TOSAPartitioner(TosaCompileSpec(compile_spec.tosa_spec))\n"
+    return spec + (partitioner if lowers else "")
 
 
 def quantizer(target: Target, text: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 
 from harness.aten import GETITEM
-from harness.bugs.verifying import Verified, readable
+from harness.bugs.verifying import SHOWS, Verified, readable
 from harness.building import model_source
 from harness.case import Case
 from harness.compat.releases import PACKAGES
@@ -84,6 +84,7 @@ def report_text(facts: Facts) -> str:
     """The whole report."""
     finding, case = facts.finding, facts.case
     vela = finding.pass_name == "Vela" or finding.stage == "vela"
+    shown = facts.verified.outcome == SHOWS  # the script prints the traceback itself
     context: dict[str, Any] = {
         "title": facts.status.title,
         "vela": vela,
@@ -94,7 +95,7 @@ def report_text(facts: Facts) -> str:
         "script": facts.script.rstrip(),
         "message": _sentence(readable(finding.message)),
         "output": facts.verified.output,
-        "detail": readable(finding.detail) if finding.oracle == "crash" or vela else "",
+        "detail": readable(finding.detail) if vela or (finding.oracle == "crash" and not shown) else "",
         "detail_title": "Around the first wrong operation" if vela and finding.oracle != "crash" else "Traceback",
         "expected": _EXPECTED.get(finding.oracle, "No difference."),
         "blame": _blame(facts),
@@ -144,7 +145,8 @@ def _sentence(text: str) -> str:
 
 def _summary(facts: Facts) -> str:
     finding = facts.finding
-    chain = " -> ".join(f"`{_plain(item)}`" for item in finding.chain)
+    operators = {node.operator for node in facts.case.graph.nodes}
+    chain = " -> ".join(f"`{_plain(item)}`" for item in finding.chain if item in operators and item != GETITEM)
     where = f"a module with {chain}" if chain else "a module"
     note = f"\n\n{facts.status.note}" if facts.status.note else ""
     kinds = {
@@ -224,8 +226,8 @@ def _correction(item: Correction, executorch: str) -> dict[str, Any]:
         "change": item.change,
         "changes": changes,
         "evidence": (
-            f"`armdiff certify {item.name} --patch` applies it, and shows that it removes the bug and changes no other "
-            "program."
+            f"`armdiff certify {item.name} --patch` writes this as a patch, and checks that it removes the bug and "
+            "leaves other programs as they are."
         ),
     }
 

@@ -9,7 +9,7 @@ and the values those of ``harness.bugs.values``. What is checked, and how, is th
 - ``unchanged``: the user's module after it was quantized against before
 - ``borders``: what a program calls a delegate with against what its TOSA graph takes and returns
 - ``zero_points``: zero points of TOSA operators against those that PT2E chose
-- ``stream``: what Vela makes of the TOSA graph; wrong values in a stream need an Ethos-U to show
+- ``stream``: what Vela makes of the TOSA graph, if anything; wrong values in a stream need an Ethos-U to show
 
 A script ends with status 1 and a line ``The bug shows.`` if the bug shows. Invariant: it imports upstream's
 packages and numpy, never armdiff; no path of this machine is in it.
@@ -62,10 +62,10 @@ class Script:
 def form_of(finding: Finding) -> Form:
     """What a script has to look at to show a finding."""
     vela = finding.pass_name == "Vela" or finding.stage == "vela"
-    if finding.oracle == "crash":
-        return "crash"
     if vela or finding.oracle == "stream":
         return "stream"
+    if finding.oracle == "crash":
+        return "crash"
     if finding.oracle == "buffers":
         return "borders"
     if finding.oracle == "model-unchanged":
@@ -103,9 +103,9 @@ def write_script(
     }
     if context.setdefault("runs", False):
         context["inputs"] = _inputs(case, finding, values)
-    last, through = context["last"], form == "crash" and finding.stage in ("vela", "lower", "emit")
+    last, through = context["last"], form == "crash" and finding.stage in ("lower", "emit")
     lines = [
-        calls.specification(target, recipe, through_vela=through),
+        calls.specification(target, recipe, through_vela=through, lowers=last in ("lower", "emit")),
         calls.quantizer(target, case.recipe),
         "before = {name: value.clone() for name, value in model.state_dict().items()}\n" if form == "unchanged" else "",
         calls.steps(target, case.recipe, last),
@@ -146,7 +146,7 @@ def _crash(case: Case, finding: Finding) -> dict[str, Any]:
     kind = str(finding.measured.get("type", "Exception"))
     number = getattr(signal, kind, None) if kind.startswith("SIG") else None
     runs = finding.stage.startswith("leg:")
-    last = "lower" if runs else {"vela": "lower"}.get(finding.stage, finding.stage)
+    last = "lower" if runs else finding.stage
     return {
         "error": "RuntimeError" if kind == _OWN_ERROR else kind,
         "part": stable_part(finding),
@@ -196,7 +196,8 @@ def _stream(case: Case, finding: Finding) -> dict[str, Any]:
     return {
         "last": "lower",
         "duplicate": finding.kind.startswith("duplicate"),
-        "executes": finding.oracle != "buffers" and not finding.kind.startswith("duplicate"),
+        "executes": finding.oracle in ("numeric", "stream") and not finding.kind.startswith("duplicate"),
+        "part": stable_part(finding) if finding.oracle == "crash" else "",
         "file": "node.target",
     }
 

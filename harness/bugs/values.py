@@ -23,7 +23,7 @@ from harness.distributions import Array
 from harness.sampling import CALIBRATION, ENDPOINTS, FRESH, EvaluationInput, calibration_samples
 
 FILE = "values.npz"
-MOST_LITERALS = 256
+MOST_LITERALS = 64
 """Elements of an array that are still written out."""
 
 DRAWING = {
@@ -73,10 +73,10 @@ class Values:
             text is not None and all(_gives(text, sample[place], i) for i, sample in enumerate(samples))
             for place, text in enumerate(drawn)
         ):
-            row = _tuple([_tensor(text) for text in drawn if text is not None])
+            row = tuple_text([_tensor(text) for text in drawn if text is not None])
             return f"[{row} for i in range({len(samples)})]" if len(row) < 80 else _comprehension(row, len(samples))
         rows = [
-            _tuple([self.tensor(array, f"sample.{i}.{item.name}") for item, array in self._with_inputs(sample)])
+            tuple_text([self.tensor(array, f"sample.{i}.{item.name}") for item, array in self._with_inputs(sample)])
             for i, sample in enumerate(samples)
         ]
         return "[\n" + "".join(f"    {row},\n" for row in rows) + "]"
@@ -97,7 +97,7 @@ class Values:
                 texts.append(_tensor(expression))
             else:
                 texts.append(self.tensor(array, f"input.{place}.{given.name}"))
-        return _tuple(texts)
+        return tuple_text(texts)
 
     def tensor(self, array: Array, name: str) -> str:
         """A tensor of any values: literals, or a reference to the file beside the script."""
@@ -142,8 +142,10 @@ def _comprehension(row: str, count: int) -> str:
     return f"[\n    {row}\n    for i in range({count})\n]"
 
 
-def _tuple(texts: list[str]) -> str:
-    return "(" + ", ".join(texts) + ("," if len(texts) == 1 else "") + ")"
+def tuple_text(texts: list[str]) -> str:
+    """A tuple inside a list that is indented by four: on one line if that is short enough."""
+    text = "(" + ", ".join(texts) + ("," if len(texts) == 1 else "") + ")"
+    return text if len(text) < 100 else "(\n" + "".join(f"        {item},\n" for item in texts) + "    )"
 
 
 def _tensor(expression: str) -> str:

@@ -22,7 +22,7 @@ TIME_LIMIT = 180.0
 """Seconds that a script may take: some ten to import, a few to lower."""
 
 _STATUSES = {0: DOES_NOT_SHOW, 3: NEEDS_ENGINE}
-_NOISE = re.compile(r"Warning|^\s*warnings?\.warn|^\[|^I \d|^W\d{4} |^INFO|^WARNING")
+_NOISE = re.compile(r"Warning|^\s*warnings?\.warn|^\[|^I \d|^W\d{4} |^INFO|^WARNING|^Failed to load torchao|tlparse")
 _LINES = 40
 
 
@@ -89,7 +89,7 @@ def readable(output: str, scratch: str = "") -> str:
     text = output.replace(f"{scratch}/", "") if scratch else output
     text = re.sub(r'[^\s"\']*/site-packages/', "", text)
     text = re.sub(r'[^\s"\']*/lib/python3\.\d+/', "", text)
-    text = re.sub(r"(?<![\w.$-])/[\w.+-]+(?:/[\w.+-]+)+/([\w.+-]+)", r"\1", text)
+    text = re.sub(r"(?<![\w.$:/-])/[\w.+-]+(?:/[\w.+-]+)+/([\w.+-]+)", r"\1", text)
     lines = [line.rstrip()[:400] for line in text.splitlines() if line.strip() and not _NOISE.search(line)]
     if len(lines) > _LINES:
         lines = [*lines[:8], f"… {len(lines) - _LINES} lines", *lines[len(lines) - _LINES + 8 :]]

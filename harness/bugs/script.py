@@ -43,7 +43,7 @@ Form = Literal["crash", "values", "quality", "unchanged", "borders", "zero_point
 
 _OWN_ERROR = "ReferenceModelError"
 """armdiff's own type for an invalid answer; a script raises RuntimeError with the same words."""
-_STABLE = re.compile(r"'[^']*'|\b\w*\d[\w.]*|\b\w+_\w+\b|[{}\[\]()<>,]|\s-\s")
+_STABLE = re.compile(r"(?<!\w)'[^']*'|\b\w*\d[\w.]*|\b\w+_\w+\b|[{}\[\]()<>,]|\s-\s")
 _ENDS = "during {stage}: "
 
 
@@ -215,13 +215,15 @@ _TEMPLATES = {"quality": "values"}
 
 
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.bugs"),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters["repr"] = repr
+    return environment
 
 
 def _tidy(text: str) -> str:

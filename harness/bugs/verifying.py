@@ -90,7 +90,12 @@ def readable(output: str, scratch: str = "") -> str:
     text = re.sub(r'[^\s"\']*/site-packages/', "", text)
     text = re.sub(r'[^\s"\']*/lib/python3\.\d+/', "", text)
     text = re.sub(r"(?<![\w.$:/-])/[\w.+-]+(?:/[\w.+-]+)+/([\w.+-]+)", r"\1", text)
-    lines = [line.rstrip()[:400] for line in text.splitlines() if line.strip() and not _NOISE.search(line)]
+    lines, before = [], ""
+    for line in filter(str.strip, text.splitlines()):
+        source = line.startswith("  ") and "Warning: " in before  # a warning shows the line that gave it
+        if not source and not _NOISE.search(line):
+            lines.append(line.rstrip()[:400])
+        before = line
     if len(lines) > _LINES:
         lines = [*lines[:8], f"… {len(lines) - _LINES} lines", *lines[len(lines) - _LINES + 8 :]]
     return "\n".join(lines)

@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 
 from harness.aten import GETITEM
-from harness.bugs.verifying import SHOWS, Verified, readable
+from harness.bugs.verifying import IO_FILE, SHOWS, Verified, readable
 from harness.building import model_source
 from harness.case import Case
 from harness.compat.releases import PACKAGES
@@ -67,6 +67,7 @@ class Facts:
     :param status: the corpus entry's contents: title, root cause, releases.
     :param neighbour: the nearest case that runs clean, and in words what ``distinguishes`` it.
     :param releases: package -> version.
+    :param executed: what the command streams that the script left return on armdiff's model of the Ethos-U.
     """
 
     case: Case
@@ -78,6 +79,7 @@ class Facts:
     corrections: Sequence[Correction] = ()
     neighbour: Case | None = None
     distinguishes: str = ""
+    executed: str = ""
 
 
 def report_text(facts: Facts) -> str:
@@ -90,7 +92,9 @@ def report_text(facts: Facts) -> str:
         "vela": vela,
         "summary": _summary(facts),
         "outcome": facts.verified.outcome,
-        "tosa": [*facts.verified.files],
+        "tosa": [name for name in facts.verified.files if name.endswith(".tosa")],
+        "io": [name for name in facts.verified.files if name.endswith(IO_FILE)],
+        "executed": facts.executed,
         "command": _command(case, facts.verified),
         "script": facts.script.rstrip(),
         "message": _sentence(readable(finding.message)),
@@ -210,10 +214,11 @@ def _lines(status: Status) -> list[dict[str, str]]:
 def _command(case: Case, verified: Verified) -> str:
     if not verified.files:
         return ""
+    files = " ".join(name for name in verified.files if name.endswith(".tosa"))
     words = default_configuration(parse_target(case.target).name)
     return (
         f"vela --accelerator-config={words.target} --config=Arm/vela.ini --system-config={words.system_config} "
-        f"--memory-mode={words.memory_mode} --output-format=raw {' '.join(verified.files)}"
+        f"--memory-mode={words.memory_mode} --output-format=raw {files}"
     )
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 
 SHOWS, DOES_NOT_SHOW, NEEDS_ENGINE = "shows", "does not show", "needs an Ethos-U engine"
 SCRIPT = "repro.py"
+IO_FILE = "_io.npz"
+"""Ends the name of a file with inputs of a TOSA graph and its outputs on the reference model."""
 TIME_LIMIT = 180.0
 """Seconds that a script may take: some ten to import, a few to lower."""
 
@@ -32,12 +34,14 @@ class Verified:
 
     :param outcome: ``shows``, ``does not show``, ``needs an Ethos-U engine``, or why that could not be told.
     :param output: its standard output and error, without paths of this machine.
-    :param files: TOSA files that it wrote, by name.
+    :param files: TOSA files that it wrote, and inputs with the outputs that are right, by name.
+    :param programs: what Vela made of each TOSA file (``.npz``), by the file's stem.
     """
 
     outcome: str
     output: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
+    programs: dict[str, bytes] = field(default_factory=dict)
 
 
 def verify_repro(folder: Path, python: str = sys.executable, timeout: float = TIME_LIMIT) -> str:
@@ -74,14 +78,17 @@ def run_repro(folder: Path, python: str = sys.executable, timeout: float = TIME_
             child.wait()
             raise
         output = raw.decode(errors="replace")
-        files = {file.name: file.read_bytes() for file in sorted(Path(scratch).glob("*.tosa"))}
+        written = [*Path(scratch).glob("*.tosa"), *Path(scratch).glob(f"*{IO_FILE}")]
+        files = {file.name: file.read_bytes() for file in sorted(written)}
+        made = sorted(Path(scratch).glob("*_vela/*_vela.npz"))
+        programs = {file.name.removesuffix("_vela.npz"): file.read_bytes() for file in made}
     said = readable(output, scratch)
     if child.returncode == 1 and "The bug shows" in output:
-        return Verified(SHOWS, said, files)
+        return Verified(SHOWS, said, files, programs)
     if child.returncode in _STATUSES:
-        return Verified(_STATUSES[child.returncode], said, files)
+        return Verified(_STATUSES[child.returncode], said, files, programs)
     last = said.splitlines()[-1] if said else "nothing was printed"
-    return Verified(f"ended with status {child.returncode}: {last[:200]}", said, files)
+    return Verified(f"ended with status {child.returncode}: {last[:200]}", said, files, programs)
 
 
 def readable(output: str, scratch: str = "") -> str:

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.bugs.executing import executed
 from harness.bugs.page import Facts, report_text, title_of
 from harness.bugs.script import Script, write_script
-from harness.bugs.verifying import SCRIPT, TIME_LIMIT, Verified, run_repro
+from harness.bugs.verifying import IO_FILE, SCRIPT, TIME_LIMIT, Verified, run_repro
 from harness.building import load_tensors
 from harness.case import Case, read_case
 from harness.compat.releases import installed, release_line
@@ -75,6 +76,7 @@ def write_bug(
             corrections=_corrections(entry, versions),
             neighbour=_neighbour(minimized, root),
             distinguishes=minimized.distinguishes if minimized else "",
+            executed=executed(verified, case.target),
         )
         (folder / REPORT).write_text(report_text(facts))
     except OSError as error:
@@ -116,7 +118,7 @@ def _quoted(text: str) -> str:
 
 def _try(folder: Path, script: Script, python: str, timeout: float) -> Verified:
     """Put the script on disk and run it; its TOSA files are kept if Vela is to blame."""
-    for old in folder.glob("*.tosa"):
+    for old in (*folder.glob("*.tosa"), *folder.glob(f"*{IO_FILE}")):
         old.unlink()
     (folder / SCRIPT).write_text(script.text)
     script.values.write(folder)

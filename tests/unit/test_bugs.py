@@ -1,6 +1,7 @@
 """Bug folders: the text of scripts and reports, and what is told of a script that was run. No torch."""
 
 import ast
+import io
 import re
 import stat
 import sys
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 
 from harness.bugs import verify_repro, write_bug
+from harness.bugs.executing import executed
 from harness.bugs.script import form_of, stable_part, write_script
 from harness.bugs.values import FILE, Values
-from harness.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS, readable, run_repro
+from harness.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS, Verified, readable, run_repro
 from harness.case import Case, Constant, Distribution, Graph, Input, Node, encode_case
 from harness.runs import Minimized
 from harness.sampling import calibration_samples, evaluation_inputs
@@ -239,6 +241,19 @@ def test_a_vela_defect_is_written_for_vela(tmp_path):
     assert report.splitlines()[0].startswith("# Vela: ")
     assert "vela --accelerator-config=ethos-u55-128 --config=Arm/vela.ini" in report
     assert "alone does not show the wrong values" in report
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def test_a_stream_that_the_model_refuses_is_told_with_its_reason():
+    given = {"m_io.npz": npz(in_0=np.zeros(4, np.int8), out_0=np.ones(4, np.int8))}
+    verified = Verified(NEEDS_ENGINE, files=given, programs={"m": npz(cmd_data=np.zeros(4, np.uint8))})
+    assert executed(verified, ETHOS).startswith("m: the stream cannot be executed: ")
+    assert executed(Verified(NEEDS_ENGINE, files=given), ETHOS) == ""
 
 
 @pytest.mark.parametrize(

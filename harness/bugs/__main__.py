@@ -1,0 +1,69 @@
+"""``python -m harness.bugs FOLDER…``: repro.py and REPORT.md for entries of a corpus, or again for bug folders.
+
+Each case runs once in a worker, for the finding that its status names on the installed release line; then every
+script is tried in a fresh process. ``status.toml`` is read, never written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness.bugs.writing import write_bug
+from harness.corpus import Entry, entries
+from harness.doctor import required_missing
+from harness.errors import ArmdiffError, CannotRun
+from harness.pool import Pool
+from harness.protocol import Task
+from harness.triage import Finding, any_pass
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+def main(folders: tuple[Path, ...]) -> None:
+    """Write repro.py and REPORT.md into corpus entries or bug folders."""
+    try:
+        _write(folders)
+    except ArmdiffError as error:
+        click.echo(f"armdiff: {error}", err=True)
+        sys.exit(error.exit_status)
+
+
+def _write(folders: Sequence[Path]) -> None:
+    if missing := required_missing():
+        raise CannotRun(f"not installed: {', '.join(item.name for item in missing)}; {missing[0].remedy}")
+    chosen = [entry for entry in entries(folders) if entry.expected and entry.expected.status == "reproduces"]
+    found = dict(zip([entry.name for entry in chosen], _findings(chosen), strict=True))
+    for entry in chosen:
+        finding = found[entry.name]
+        if finding is None:
+            click.echo(f"{entry.name}: not found again; 'armdiff replay {entry.folder}' says what is")
+            continue
+        outcome = write_bug(entry.folder, entry.folder / "case.json", finding)
+        click.echo(f"{entry.name}: {outcome}")
+        sys.stdout.flush()
+
+
+def _findings(chosen: Sequence[Entry]) -> list[Finding | None]:
+    tasks = [Task(case=str(entry.folder / "case.json"), confirm=False) for entry in chosen]
+    with Pool(1) as pool:
+        return [named(entry, result.findings) for entry, result in zip(chosen, pool.run(tasks), strict=True)]
+
+
+def named(entry: Entry, findings: Sequence[Finding]) -> Finding | None:
+    """The finding that an entry's status names, with the pass that it names (one run does not look for it)."""
+    expected = entry.expected
+    assert expected is not None
+    for finding in findings:
+        if any_pass(finding.bucket) == any_pass(expected.bucket):
+            word = expected.bucket.split("/")[4]
+            return msgspec.structs.replace(finding, bucket=expected.bucket, pass_name=None if word == "-" else word)
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Run a repro script in a fresh process, as somebody else would: elsewhere, and without armdiff on its path.
+
+``python -I`` ignores ``PYTHONPATH`` and the current folder. What the script wrote beside its output (TOSA files)
+is taken along.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SHOWS, DOES_NOT_SHOW, NEEDS_ENGINE = "shows", "does not show", "needs an Ethos-U engine"
+SCRIPT = "repro.py"
+IO_FILE = "_io.npz"
+"""Ends the name of a file with inputs of a TOSA graph and its outputs on the reference model."""
+TIME_LIMIT = 180.0
+"""Seconds that a script may take: some ten to import, a few to lower."""
+
+_STATUSES = {0: DOES_NOT_SHOW, 3: NEEDS_ENGINE}
+_NOISE = re.compile(r"Warning|^\s*warnings?\.warn|^\[|^I \d|^W\d{4} |^INFO|^WARNING|^Failed to load torchao|tlparse")
+_LINES = 40
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a script did.
+
+    :param outcome: ``shows``, ``does not show``, ``needs an Ethos-U engine``, or why that could not be told.
+    :param output: its standard output and error, without paths of this machine.
+    :param files: TOSA files that it wrote, and inputs with the outputs that are right, by name.
+    :param programs: what Vela made of each TOSA file (``.npz``), by the file's stem.
+    """
+
+    outcome: str
+    output: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    programs: dict[str, bytes] = field(default_factory=dict)
+
+
+def verify_repro(folder: Path, python: str = sys.executable, timeout: float = TIME_LIMIT) -> str:
+    """Run ``repro.py`` of a folder in a fresh process: ``shows``, ``does not show``, or a reason.
+
+    :param timeout: seconds.
+    """
+    return run_repro(folder, python, timeout).outcome
+
+
+def run_repro(folder: Path, python: str = sys.executable, timeout: float = TIME_LIMIT) -> Verified:
+    """The same, with what the script printed and wrote."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    with tempfile.TemporaryDirectory(prefix="repro-") as scratch:
+        for name in (SCRIPT, "values.npz"):
+            if (folder / name).exists():
+                shutil.copy(folder / name, scratch)
+        child = subprocess.Popen(
+            [python, "-I", str(Path(scratch, SCRIPT))],
+            cwd=scratch,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            raw, _ = child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)  # a script may have a child of its own
+            child.communicate()
+            return Verified(f"ran longer than {timeout:g} s")
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            raise
+        output = raw.decode(errors="replace")
+        written = [*Path(scratch).glob("*.tosa"), *Path(scratch).glob(f"*{IO_FILE}")]
+        files = {file.name: file.read_bytes() for file in sorted(written)}
+        made = sorted(Path(scratch).glob("*_vela/*_vela.npz"))
+        programs = {file.name.removesuffix("_vela.npz"): file.read_bytes() for file in made}
+    said = readable(output, scratch)
+    if child.returncode == 1 and "The bug shows" in output:
+        return Verified(SHOWS, said, files, programs)
+    if child.returncode in _STATUSES:
+        return Verified(_STATUSES[child.returncode], said, files, programs)
+    last = said.splitlines()[-1] if said else "nothing was printed"
+    return Verified(f"ended with status {child.returncode}: {last[:200]}", said, files, programs)
+
+
+def readable(output: str, scratch: str = "") -> str:
+    """What a script printed, without warnings and log lines, and with paths that mean something elsewhere."""
+    text = output.replace(f"{scratch}/", "") if scratch else output
+    text = re.sub(r'[^\s"\']*/site-packages/', "", text)
+    text = re.sub(r'[^\s"\']*/lib/python3\.\d+/', "", text)
+    text = re.sub(r"(?<![\w.$:/-])/[\w.+-]+(?:/[\w.+-]+)+/([\w.+-]+)", r"\1", text)
+    lines, before = [], ""
+    for line in filter(str.strip, text.splitlines()):
+        source = line.startswith("  ") and "Warning: " in before  # a warning shows the line that gave it
+        if not source and not _NOISE.search(line):
+            lines.append(line.rstrip()[:400])
+        before = line
+    if len(lines) > _LINES:
+        lines = [*lines[:8], f"… {len(lines) - _LINES} lines", *lines[len(lines) - _LINES + 8 :]]
+    return "\n".join(lines)

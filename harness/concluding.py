@@ -1,8 +1,9 @@
 """What a campaign does with its findings before it ends: minimize each new bucket, the most valuable first.
 
 Hypothesis shrinks the choices that a graph was drawn from, for a part of the time, and remembers the smallest in
-the example database; then cuts make the case smaller (``harness.reduction``). One bug on several targets is
-minimized once. What the time is too short for is said, with the command that goes on from the checkpoint.
+the example database; then cuts make the case smaller (``harness.reduction``), and the bug gets a folder with a
+script and a report (``harness.bugs``). One bug on several targets is minimized once. What the time is too short for
+is said, with the command that goes on from the checkpoint.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from pathlib import Path
 import msgspec
 
 from harness.budget import Budget
+from harness.bugs import write_bug
 from harness.campaign import BLOCK, Options, Progress, write_case
 from harness.case import Case, read_case
 from harness.corpus import Entry
+from harness.errors import ArmdiffError
 from harness.pool import Pool
 from harness.reduction.judging import BucketJudge
 from harness.reduction.minimizing import Terms, minimize
-from harness.runs import Minimized, Run, append
+from harness.runs import BUGS, Minimized, Run, append
 from harness.summary import by_cause
 from harness.triage import Finding, any_family
 
@@ -71,10 +74,23 @@ class Concluding:
         terms = Terms(self.corpus, self.options.corrections, self.options.ethos_u_engine, until)
         start, tries = self._shrunk(finding, pool, until, blocks)
         folder = self.options.out / REDUCTIONS / Path(start.case).stem
-        made, _ = minimize(start, pool, folder, terms)
+        made, smallest = minimize(start, pool, folder, terms)
         made = msgspec.structs.replace(made, origin=finding.case, tries=made.tries + tries)
+        if made.state != "lost":
+            made = self._written(made, smallest, bug_name(finding))
         inside = {name: os.path.relpath(path, self.options.out) for name, path in _paths(made).items()}
         return msgspec.structs.replace(made, **inside), start.case
+
+    def _written(self, made: Minimized, smallest: Finding, name: str) -> Minimized:
+        """Write the bug's folder. What keeps its script from running is told in it, and loses nothing."""
+        try:
+            repro = write_bug(
+                self.options.out / BUGS / name, Path(made.case), smallest, minimized=made, corpus=self.corpus
+            )
+        except ArmdiffError as error:
+            self.report(f"no report of {made.bucket}: {error}")
+            return made
+        return msgspec.structs.replace(made, folder=f"{BUGS}/{name}", repro=repro)
 
     def _shrunk(self, finding: Finding, pool: Pool, until: float, blocks: int) -> tuple[Finding, int]:
         """The finding on the smallest graph that Hypothesis comes to, and the cases that it took.

@@ -28,6 +28,8 @@ CORRECTION = Correction(
                     "            producer = frontier.all_input_nodes[0]\n",
                     "            # Only the layout-dependent input of a binary op needs the transform.\n"
                     "            inputs = frontier.all_input_nodes\n"
+                    "            if self.is_multi_input_elementwise(frontier):\n"
+                    "                inputs = inputs[:1]\n"
                     '            rank = len(frontier.meta["val"].shape)\n'
                     "            producer = next(\n"
                     "                (\n"

@@ -51,6 +51,7 @@ class Options:
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
     :param corrections: names or files of the corrections that apply (``harness.corrections``).
     :param resume: go on with the run in ``out``.
+    :param expect: the release line whose expectations hold if the installed packages form none.
     """
 
     targets: Sequence[str]
@@ -67,6 +68,7 @@ class Options:
     ethos_u_engine: EngineChoice = "default"
     corrections: tuple[str, ...] = ()
     resume: bool = False
+    expect: str = ""
 
     @property
     def asked(self) -> Asked:
@@ -81,6 +83,7 @@ class Options:
             strict=self.strict,
             ethos_u_engine=self.ethos_u_engine,
             corrections=self.corrections,
+            expect=self.expect,
         )
 
 

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from harness.campaign import Options, run_campaign
-from harness.cli.environment import corpus_folders, need_engine, need_environment
+from harness.cli.environment import corpus_folders, installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
     engine_option,
@@ -33,10 +33,10 @@ from harness.cli.options import (
     target_option,
 )
 from harness.cli.results import finish
-from harness.compat.releases import installed
+from harness.compat.releases import LINES, installed, release_line
 from harness.concluding import Concluding
 from harness.console import Reporter
-from harness.corpus import Entry, with_corrections
+from harness.corpus import Entry, on_line, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import ArmdiffError, BadInput
@@ -62,6 +62,11 @@ from harness.runs import Run, previous_run, read_run, set_aside
 @correction_option
 @strict_option
 @click.option("--minimize/--no-minimize", default=True, help="Make the cases of new findings small. Default: yes.")
+@click.option(
+    "--expect",
+    type=click.Choice(LINES),
+    help="The release line whose expectations hold if the installed packages form no known line. Default: none do.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @out_option
 @json_option
@@ -81,6 +86,7 @@ def fuzz(
     corrections: tuple[str, ...],
     strict: bool,
     minimize: bool,
+    expect: str | None,
     resume: bool,
     out: Path,
     json_file: str | None,
@@ -106,6 +112,7 @@ def fuzz(
         ethos_u_engine=engine,
         corrections=corrections,
         resume=resume,
+        expect=expect or "",
     )
     earlier = read_run(out) if resume else None
     if earlier is None:
@@ -114,8 +121,11 @@ def fuzz(
         options = _resumed(options, earlier, context)
     reporter = Reporter(options.max_examples)
     started = time.monotonic()
+    if release_line() is None:
+        click.echo(f"armdiff: {_without_line(options.expect)}", err=True)
     with reporter:
-        corpus = with_corrections(known_entries(corpus_folders(), known, ignored), chosen(options.corrections))
+        entries = on_line(known_entries(corpus_folders(), known, ignored), release_line() or options.expect or None)
+        corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say)
         if minimize:
             tally = run_campaign(options, corpus, reporter.case, afterwards)
@@ -131,6 +141,12 @@ def fuzz(
         targets=list(options.targets),
         corrections=list(options.corrections),
     )
+
+
+def _without_line(expect: str) -> str:
+    """What there is to say of packages that form no known release line."""
+    judged = f"judged as {expect} (--expect)" if expect else f"every bug counts as new (--expect {LINES[0]} judges so)"
+    return f"{installed_line()}: the corpus has no expectation for these releases; {judged}"
 
 
 def _reported(out: Path, corpus: Sequence[Entry]) -> str:
@@ -181,5 +197,6 @@ _PARAMETERS = {
     "strict": "strict",
     "ethos_u_engine": "engine",
     "corrections": "corrections",
+    "expect": "expect",
 }
 """Field of ``Asked`` -> parameter of the verb."""

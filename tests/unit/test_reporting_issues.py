@@ -155,12 +155,13 @@ def test_a_damaged_list_is_one_line(tmp_path, text, part):
 
 def test_the_verb_writes_what_is_to_be_filed_and_says_what_is_not(tmp_path):
     run, folder = tmp_path / "run", tmp_path / "issues"
-    make_run(run, each_target("relu", findings=[finding()]), minimized=[minimized(run)])
+    new = finding(blamed="APassThatNoCorpusEntryKnows")
+    make_run(run, each_target("relu", findings=[new]), minimized=[minimized(run, new)])
     command = ["report", str(run), "--issues", str(folder)]
     assert "issue " in CliRunner().invoke(main, command).stdout
     (file,) = folder.iterdir()
     (tmp_path / "filed.json").write_text(json.dumps([{"number": 1, "state": "OPEN", "body": file.read_text()}]))
     again = CliRunner().invoke(main, [*command, "--filed", str(tmp_path / "filed.json")])
     assert again.exit_code == 1
-    assert f"no issue for {KEY}: filed already: #1 (open)" in again.stdout
+    assert f"{new.pass_name}/*/#relu: filed already: #1 (open)" in again.stdout
     assert list(folder.iterdir()) == []

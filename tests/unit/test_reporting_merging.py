@@ -90,11 +90,18 @@ def test_a_shard_that_is_not_there_is_told(tmp_path):
 
 
 def test_what_a_run_left_is_told_with_its_name(tmp_path):
-    runs = [make_run(tmp_path / "a"), make_run(tmp_path / "b", left=["not minimized: x"], state="interrupted")]
+    cases = each_target("relu")
+    runs = [
+        make_run(tmp_path / "a", cases),
+        make_run(tmp_path / "b", cases, left=["not minimized: x"], state="interrupted"),
+    ]
     made = together(*runs)
     assert "b: not minimized: x" in made.undone.left
     assert not [line for line in made.undone.left if line.startswith("a:")]
     assert "interrupted" in made.sentence
+
+
+NEW = finding(blamed="APassThatNoCorpusEntryKnows")
 
 
 def report(*arguments):
@@ -102,9 +109,9 @@ def report(*arguments):
 
 
 def test_paths_lead_from_the_reports_folder_to_every_runs_files(tmp_path):
-    cases = each_target("relu", findings=[finding()])
+    cases, second = each_target("relu", findings=[NEW]), tmp_path / "night" / "two"
     make_run(tmp_path / "night" / "one", cases)
-    make_run(tmp_path / "night" / "two", cases, minimized=[small(tmp_path / "night" / "two", ("relu",))])
+    make_run(second, cases, minimized=[small(second, ("relu",), bucket=NEW.bucket)])
     out = tmp_path / "reports" / "today"
     result = report(tmp_path / "night" / "one", tmp_path / "night" / "two", "--out", out)
     assert result.exit_code == 1, result.output
@@ -123,8 +130,9 @@ def test_paths_lead_from_the_reports_folder_to_every_runs_files(tmp_path):
 def test_a_path_out_of_a_run_leads_nowhere(tmp_path):
     (tmp_path / "secret" / "bugs" / "b").mkdir(parents=True)
     (tmp_path / "secret" / "case.json").write_bytes(encode_case(chain_case("abs")))
-    item = small(tmp_path / "two", ("relu",), case="../secret/case.json", folder="../../secret/bugs/b")
-    cases = each_target("relu", findings=[finding()])
+    item = small(tmp_path / "two", ("relu",), case="../secret/case.json", folder="../../secret/bugs/b",
+                 bucket=NEW.bucket)  # fmt: skip
+    cases = each_target("relu", findings=[NEW])
     report(make_run(tmp_path / "one", cases).folder, make_run(tmp_path / "two", cases, minimized=[item]).folder,
            "--out", tmp_path / "out")  # fmt: skip
     page = (tmp_path / "out" / "report.html").read_text()
@@ -137,7 +145,7 @@ def test_a_bad_folder_among_several_is_one_line_and_status_2(tmp_path):
     result = report(tmp_path / "one", tmp_path / "none", tmp_path / "one", "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert [line.count("is no run's folder") for line in result.stderr.splitlines()] == [1]
-    assert "in 1 graph, 2 cases." in result.stdout  # and the folder that was given twice counts once
+    assert "in 1 graph, 2 cases; " in result.stdout  # and the folder that was given twice counts once
     assert (tmp_path / "out" / "report.html").exists()
     nothing = report(tmp_path / "none", tmp_path / "nor this", "--out", tmp_path / "other")
     assert (nothing.exit_code, nothing.stderr.count("is no run's folder")) == (2, 2)

@@ -55,6 +55,7 @@ class Options:
     :param corrections: names or files of the corrections that apply (``harness.corrections``).
     :param resume: go on with the run in ``out``.
     :param database: places of an example database (``generators.search``), whose graphs run first.
+    :param expect: the release line whose expectations hold if the installed packages form none.
     """
 
     targets: Sequence[str]
@@ -72,6 +73,7 @@ class Options:
     corrections: tuple[str, ...] = ()
     resume: bool = False
     database: tuple[str, ...] = ()
+    expect: str = ""
 
     @property
     def asked(self) -> Asked:
@@ -86,6 +88,7 @@ class Options:
             strict=self.strict,
             ethos_u_engine=self.ethos_u_engine,
             corrections=self.corrections,
+            expect=self.expect,
         )
 
 

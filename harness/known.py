@@ -28,7 +28,7 @@ def known_entries(folders: Sequence[Path], known: Sequence[Path], ignored: Seque
     return [
         *entries([*folders, *found]),
         *(_entry(bucket, str(file)) for file in files for bucket in _buckets(file)),
-        *(_entry(_checked(bucket, "--ignore"), "--ignore") for bucket in ignored),
+        *(_entry(checked_bucket(bucket, "--ignore"), "--ignore") for bucket in ignored),
     ]
 
 
@@ -47,14 +47,20 @@ def _buckets(file: Path) -> Iterable[str]:
     if text.lstrip().startswith("{"):
         try:
             found = json.loads(text)["findings"]
-            return [_checked(item["bucket"], f"{file}: findings") for item in found]
+            return [checked_bucket(item["bucket"], f"{file}: findings") for item in found]
         except (ValueError, KeyError, TypeError):
             raise BadInput(str(file), "holds no findings", "give what 'armdiff fuzz --json FILE' wrote") from None
     lines = [(number, line.partition("# ")[0].strip()) for number, line in enumerate(text.splitlines(), 1)]
-    return [_checked(line, f"{file}: line {number}") for number, line in lines if line and not line.startswith("#")]
+    return [
+        checked_bucket(line, f"{file}: line {number}") for number, line in lines if line and not line.startswith("#")
+    ]
 
 
-def _checked(bucket: str, where: str) -> str:
+def checked_bucket(bucket: str, where: str) -> str:
+    """The coarse key of a bucket that someone gave.
+
+    :raises BadInput: it is none.
+    """
     coarse = bucket.partition("#")[0]
     if not coarse.startswith(f"{BUCKET_VERSION}/") or coarse.count("/") < 6:
         raise BadInput(where, f"{bucket!r} is no bucket", f"write one as reports do: {BUCKET_VERSION}/numeric/…")

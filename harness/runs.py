@@ -41,6 +41,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     :param max_examples: graphs to draw, all shards together; None: until the time is over.
     :param seconds: time limit with minimization and reports, or None.
     :param shard: (index from 1, count).
+    :param expect: the release line whose expectations hold if the installed packages form none; empty: none do.
     """
 
     targets: tuple[str, ...]
@@ -52,6 +53,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
     ethos_u_engine: str = "default"
     corrections: tuple[str, ...] = ()
+    expect: str = ""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +75,16 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     state: State = "running"
     left: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+    @property
+    def judged_as(self) -> str | None:
+        """The release line whose expectations hold for the run, or None: nothing is known."""
+        return self.line or self.asked.expect or None
+
+    @property
+    def line_name(self) -> str:
+        """The release line for people; packages that form none are named by executorch's version."""
+        return self.line or f"executorch {self.releases.get('executorch', 'unknown')}"
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

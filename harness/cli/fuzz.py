@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from harness.campaign import Options, run_campaign
-from harness.cli.environment import corpus_folders, need_engine, need_environment
+from harness.cli.environment import corpus_folders, installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
     engine_option,
@@ -33,10 +33,10 @@ from harness.cli.options import (
     target_option,
 )
 from harness.cli.results import finish
-from harness.compat.releases import installed
+from harness.compat.releases import LINES, installed, release_line
 from harness.concluding import Concluding
 from harness.console import Reporter
-from harness.corpus import Entry, with_corrections
+from harness.corpus import Entry, on_line, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import ArmdiffError, BadInput
@@ -68,6 +68,11 @@ from harness.runs import Run, previous_run, read_run, set_aside
     metavar="PLACE",
     help="Example database: DIR, ro:DIR (only read) or redis://HOST:PORT/N. Its graphs run first. Repeatable.",
 )
+@click.option(
+    "--expect",
+    type=click.Choice(LINES),
+    help="The release line whose expectations hold if the installed packages form no known line. Default: none do.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @out_option
 @json_option
@@ -88,6 +93,7 @@ def fuzz(
     strict: bool,
     minimize: bool,
     database: tuple[str, ...],
+    expect: str | None,
     resume: bool,
     out: Path,
     json_file: str | None,
@@ -114,6 +120,7 @@ def fuzz(
         corrections=corrections,
         resume=resume,
         database=database,
+        expect=expect or "",
     )
     if database:
         from generators.search import database_at
@@ -126,8 +133,11 @@ def fuzz(
         options = _resumed(options, earlier, context)
     reporter = Reporter(options.max_examples)
     started = time.monotonic()
+    if release_line() is None:
+        click.echo(f"armdiff: {_without_line(options.expect)}", err=True)
     with reporter:
-        corpus = with_corrections(known_entries(corpus_folders(), known, ignored), chosen(options.corrections))
+        entries = on_line(known_entries(corpus_folders(), known, ignored), release_line() or options.expect or None)
+        corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say)
         if minimize:
             tally = run_campaign(options, corpus, reporter.case, afterwards)
@@ -143,6 +153,12 @@ def fuzz(
         targets=list(options.targets),
         corrections=list(options.corrections),
     )
+
+
+def _without_line(expect: str) -> str:
+    """What there is to say of packages that form no known release line."""
+    judged = f"judged as {expect} (--expect)" if expect else f"every bug counts as new (--expect {LINES[0]} judges so)"
+    return f"{installed_line()}: the corpus has no expectation for these releases; {judged}"
 
 
 def _reported(out: Path, corpus: Sequence[Entry]) -> str:
@@ -193,5 +209,6 @@ _PARAMETERS = {
     "strict": "strict",
     "ethos_u_engine": "engine",
     "corrections": "corrections",
+    "expect": "expect",
 }
 """Field of ``Asked`` -> parameter of the verb."""

@@ -1,11 +1,14 @@
-"""The verb ``report``: HTML, Markdown, JUnit and JSON from the folder of a run (``harness.reporting``).
+"""The verb ``report``: HTML, Markdown, JUnit and JSON from the folders of runs (``harness.reporting``).
 
-Needs none of the packages that the run was made with: what is known is looked up for the run's own release
-line, so that a CI job may collect the folders of others and report on them.
+Several runs (the shards of a campaign, or one on several release lines) become one report. It needs none of the
+packages that a run was made with: what is known is looked up for the run's own release line, so that a CI job
+may collect the folders of others and report on them. ``--issues`` also writes the issues that are worth filing
+(``harness.reporting.issues``).
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,38 +20,104 @@ from harness.cli.options import json_option, known_option
 from harness.cli.results import write_json
 from harness.corpus import Entry, on_line, with_corrections
 from harness.corrections import corrections
+from harness.errors import BadInput
 from harness.known import known_entries
-from harness.reporting import make_report, write
+from harness.reporting import Report, judged, report_on, write
+from harness.reporting.issues import MOST, Filed, issues, read_filed, write_issues
 from harness.reporting.words import counted
 from harness.runs import Run, previous_run, read_run
 
+TOGETHER = Path("armdiff-report")
+
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--previous", type=click.Path(path_type=Path), help="The run to compare with. Default: RUN/previous.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports. Default: RUN.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help=f"Folder for the reports. Default: RUN; {TOGETHER} for several."
+)
+@click.option("--issues", "issues_folder", type=click.Path(path_type=Path), help="Folder for issues worth filing.")
+@click.option(
+    "--filed",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Issues that exist, open or closed, repeatable: 'gh issue list --json number,state,body', or lines "
+    "'BUCKET URL STATE'.",
+)
+@click.option("--most-issues", default=MOST, show_default=True, type=click.IntRange(0), help="Issues at a time.")
 @known_option
 @json_option
-def report(run: Path, previous: Path | None, out: Path | None, known: tuple[Path, ...], json_file: str | None) -> None:
-    """Write report.html, report.md, report.xml (JUnit) and report.json of a run.
+def report(
+    runs: tuple[Path, ...],
+    previous: Path | None,
+    out: Path | None,
+    issues_folder: Path | None,
+    filed: tuple[Path, ...],
+    most_issues: int,
+    known: tuple[Path, ...],
+    json_file: str | None,
+) -> None:
+    """Write report.html, report.md, report.xml (JUnit) and report.json of a run, or of several together.
 
     RUN is the --out folder of 'armdiff fuzz'; the run may be over, interrupted or still going on.
 
     Example: armdiff report armdiff-out --previous armdiff-yesterday
+
+    Example: armdiff report night/shard-* --out night/report --issues night/issues --filed issues.json
     """
     from harness.reporting.plain import data
 
-    this, former = read_run(run), previous_run(run, previous)
-    made = make_report(this, _corpus(this, known), former)
-    verdict = write(made, out or run)
-    write_json(json_file, data(made))
+    exists = [item for file in filed for item in read_filed(file)]
+    read, bad = _read(runs)
+    several = len(runs) > 1
+    folder = out or (TOGETHER if several else runs[0])
+    former = previous_run(runs[0], previous) if previous or not several else None
+    parts = [judged(run, _corpus(run, known)) for run in read]
+    before = judged(former, _corpus(read[0], known)) if former else None
+    made = report_on(parts, before)
+    verdict = write(made, folder)
+    write_json(json_file, data(made, folder))
     if json_file != "-":
         click.echo(verdict.sentence)
         for place, bug in enumerate(made.new, 1):
             click.echo(f"  {place}. {bug.title}: {counted(bug.hits, 'case')} on {', '.join(bug.targets)}")
         for file in verdict.files:
             click.echo(str(file))
-    sys.exit(verdict.exit_status)
+    if issues_folder is not None:
+        _write_issues(made, exists, most_issues, issues_folder, quiet=json_file == "-")
+    sys.exit(BadInput.exit_status if bad else verdict.exit_status)
+
+
+def _read(folders: Sequence[Path]) -> tuple[list[Run], bool]:
+    """The runs of the folders, each once, and whether one could not be read; what is wrong with it is told.
+
+    :raises BadInput: none can be read; those before the last one are told.
+    """
+    once = {os.path.realpath(folder): folder for folder in reversed(folders)}
+    found: list[Run] = []
+    errors: list[BadInput] = []
+    for folder in reversed(once.values()):
+        try:
+            found.append(read_run(folder))
+        except BadInput as error:
+            errors.append(error)
+    told = errors if found else errors[:-1]
+    for wrong in told:
+        click.echo(f"armdiff: {wrong}", err=True)
+    if not found:
+        raise errors[-1]
+    return found, bool(errors)
+
+
+def _write_issues(made: Report, exists: Sequence[Filed], most: int, folder: Path, *, quiet: bool) -> None:
+    to_file, held = issues(made, exists, most)
+    files = write_issues(to_file, folder)
+    if quiet:
+        return
+    for file, issue in zip(files, to_file, strict=True):
+        click.echo(f"issue {file}: {issue.title}")
+    for item in held:
+        click.echo(f"no issue for {item.key}: {item.why}")
 
 
 def _corpus(run: Run, known: Sequence[Path]) -> list[Entry]:
@@ -58,4 +127,4 @@ def _corpus(run: Run, known: Sequence[Path]) -> list[Entry]:
     for word in words:
         if word not in registered:  # a file is not executed again just to read about a run
             click.echo(f"armdiff: correction {word} is not in the tree: its bugs count as known if they show", err=True)
-    return with_corrections(on_line(known_entries(corpus_folders(), known), run.info.line), applied)
+    return with_corrections(on_line(known_entries(corpus_folders(), known), run.info.judged_as), applied)

@@ -1,12 +1,13 @@
-"""The report of a run: verdict first, then bugs, what did not run, coverage and time.
+"""The report of a run, or of several: verdict first, then bugs, what did not run, coverage and time.
 
 ``write_reports`` is what the verb ``report`` and the end of a campaign call. It reads a run as ``harness.runs``
 defines it and writes four files that say the same: ``report.html`` for people, ``report.md`` for a CI summary
 page, ``report.xml`` (JUnit) for whatever collects test results, ``report.json`` for scripts.
 
-Modules compute (``material``, ``buckets``, ``coverage``, ``timing``, ``compare``, ``undone``, collected by
-``report``), draw (``layout``, ``drawing``, ``charts``, ``svg``) or lay out (``page``, ``markdown``, ``junit``,
-``plain``). None of them imports torch, reads a clock, or needs the packages that the run was made with.
+Modules compute (``material``, ``merging``, ``buckets``, ``coverage``, ``timing``, ``compare``, ``undone``,
+collected by ``report``; ``issues``), draw (``layout``, ``drawing``, ``charts``, ``svg``) or lay out (``page``,
+``markdown``, ``junit``, ``plain``). None of them imports torch, reads a clock, or needs the packages that the run
+was made with.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.corpus import Entry
-from harness.reporting.report import Report, make_report
+from harness.reporting.material import Judged, judged
+from harness.reporting.report import Report, make_report, report_on
 from harness.runs import Run, cannot_write
 
-__all__ = ["Report", "Verdict", "make_report", "write_reports"]
+__all__ = ["Judged", "Report", "Verdict", "judged", "make_report", "report_on", "write", "write_reports"]
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,8 @@ def write(report: Report, folder: Path) -> Verdict:
     made = {
         "report.html": html(report, folder).encode(errors="replace"),
         "report.md": markdown(report).encode(errors="replace"),
-        "report.json": (json.dumps(data(report), indent=1, allow_nan=False, default=str) + "\n").encode(),
-        "report.xml": junit(report),
+        "report.json": (json.dumps(data(report, folder), indent=1, allow_nan=False, default=str) + "\n").encode(),
+        "report.xml": junit(report, folder),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from harness.case import Case
 from harness.reporting.histograms import Histogram, histograms
-from harness.reporting.material import Drawn, Judged, Seen, case_at, case_file
+from harness.reporting.material import Drawn, Judged, Seen, bug_folder, case_at, case_file
 from harness.reporting.words import operator_name
 from harness.runs import Minimized, Run
 from harness.summary import rank
@@ -56,6 +56,7 @@ class Bucket:
     :param entry: name of the corpus entry whose bug it is, empty for a new one; ``title`` is the entry's.
     :param cases: numbers of the cases that show it; ``graphs`` those of the graphs.
     :param targets: target -> how many cases.
+    :param lines: the release lines that it was seen on.
     :param sizes: the error over the hits, one histogram a unit; none if the oracle measures no distance.
     :param worst: the finding with the largest error, else the first one; ``worst_on`` likewise for each target.
     :param smallest: the finding with the fewest operators.
@@ -74,6 +75,7 @@ class Bucket:
     cases: frozenset[int]
     graphs: frozenset[int]
     targets: Mapping[str, int]
+    lines: tuple[str, ...]
     sizes: tuple[Histogram, ...]
     worst: Finding
     worst_on: Mapping[str, Finding]
@@ -144,6 +146,11 @@ class Bug:
         """Every target that one of its buckets was seen on."""
         return tuple(sorted({target for bucket in self.buckets for target in bucket.targets}))
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Every release line that one of its buckets was seen on."""
+        return tuple(dict.fromkeys(line for bucket in self.buckets for line in bucket.lines))
+
 
 def buckets_of(judged: Judged, drawn: Drawn) -> list[Bucket]:
     """Every bucket of a run."""
@@ -163,6 +170,12 @@ def bugs_of(buckets: Sequence[Bucket]) -> tuple[Bug, ...]:
         first, *rest = sorted(group, key=_order)
         bugs.append(Bug(first.title, cause, (first, *rest)))
     return tuple(sorted(bugs, key=lambda bug: (bug.known, *_order(bug.first))))
+
+
+def bucket_folder(run: Run, bucket: Bucket) -> Path | None:
+    """The folder that was written for a bucket's best minimized case that has one, if it is there."""
+    places = (bug_folder(run, item) for item in bucket.minimized)
+    return next((place for place in places if place), None)
 
 
 def _order(bucket: Bucket) -> tuple[int, int, str]:
@@ -238,6 +251,7 @@ def _bucket(run: Run, drawn: Drawn, key: str, group: Sequence[Seen], minimized: 
         cases=frozenset(item.number for item in group),
         graphs=frozenset(item.graph for item in group),
         targets={target: len({item.number for item in by_target[target]}) for target in sorted(by_target)},
+        lines=tuple(dict.fromkeys(item.line for item in group)),
         sizes=histograms(item.finding.measured for item in group),
         worst=worst,
         worst_on={target: _worst(items) for target, items in by_target.items()},

@@ -10,10 +10,12 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from harness.reporting.buckets import Bucket
+from harness.reporting.material import relative
 from harness.reporting.report import Report
 from harness.reporting.words import counted
 
@@ -21,12 +23,15 @@ COUNTS = "counts"
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(report: Report) -> bytes:
-    """The file."""
+def junit(report: Report, folder: Path | None = None) -> bytes:
+    """The file.
+
+    :param folder: where it will lie, which paths are relative to; None stands for the run's folder.
+    """
     document = JUnitXml("armdiff")
     for target in report.coverage.outcomes.rows or report.judged.targets:
         suite = TestSuite(clean(target))
-        suite.add_testcases([*_buckets(report, target), _counts(report, target)])
+        suite.add_testcases([*_buckets(report, target, folder), _counts(report, target)])
         document.add_testsuite(suite)
     document.update_statistics()  # type: ignore[no-untyped-call]
     file = io.BytesIO()
@@ -39,13 +44,13 @@ def clean(words: str) -> str:
     return _NOT_XML.sub("\ufffd", words)
 
 
-def _buckets(report: Report, target: str) -> Iterator[TestCase]:
+def _buckets(report: Report, target: str, folder: Path | None) -> Iterator[TestCase]:
     for bucket in report.buckets:
         if target not in bucket.targets:
             continue
         name = f"{bucket.final} ({bucket.entry})" if bucket.known else bucket.final
         case = TestCase(clean(name), clean(f"armdiff.{bucket.oracle}"))
-        case.result = [_known(bucket) if bucket.known else _failure(bucket, target)]
+        case.result = [_known(bucket) if bucket.known else _failure(report, bucket, target, folder)]
         yield case
 
 
@@ -54,10 +59,16 @@ def _known(bucket: Bucket) -> Skipped:
     return Skipped(clean(f"known: {bucket.title} ({where})"))
 
 
-def _failure(bucket: Bucket, target: str) -> Failure:
+def _failure(report: Report, bucket: Bucket, target: str, folder: Path | None) -> Failure:
     failure = Failure(clean(f"{bucket.title}: {counted(bucket.targets[target], 'case')}"), clean(bucket.kind))
     worst = bucket.worst_on[target]
-    lines = (worst.message, f"on {worst.target}, {worst.recipe}", f"case {bucket.shown.path}", worst.detail)
+    lines = (
+        worst.message,
+        f"on {worst.target}, {worst.recipe}",
+        f"seen on {', '.join(bucket.lines)}" if len(report.judged.lines) > 1 else "",
+        f"case {relative(report.judged.run, bucket.shown.path, folder)}",
+        worst.detail,
+    )
     failure.text = clean("\n".join(line for line in lines if line))
     return failure
 

@@ -6,6 +6,7 @@ one line and escaped, so that it can neither leave its cell nor become markup.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,7 +14,7 @@ from harness.reporting.buckets import Bug
 from harness.reporting.compare import Change, Comparison
 from harness.reporting.report import Report
 from harness.reporting.undone import Reason
-from harness.reporting.words import compact, counted, duration, moment
+from harness.reporting.words import STATES, compact, counted, duration, moment
 from harness.triage import measured_size
 
 MOST_BUGS = 15
@@ -35,14 +36,19 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"# armdiff: {plain(report.sentence)}"
     yield ""
     versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in info.releases.items())
+    parts = report.judged.parts
+    shard = f"{len(parts)} runs" if parts else f"shard {info.asked.shard[0]}/{info.asked.shard[1]}"
     yield (
-        f"Started {moment(info.started)}, seed {info.asked.seed}, shard {info.asked.shard[0]}/{info.asked.shard[1]}, "
+        f"Started {moment(info.started)}, seed {info.asked.seed}, {shard}, "
         f"on {plain(', '.join(info.asked.targets))}; {duration(timing.seconds)}, "
         f"{compact(timing.per_minute)} graphs a minute. {versions}."
     )
     yield ""
-    yield from _bugs("New bugs", report.new, MOST_BUGS)
-    yield from _bugs("Known bugs", report.known, MOST_KNOWN)
+    if parts:
+        yield from _runs(report)
+    several = len(report.judged.lines) > 1
+    yield from _bugs("New bugs", report.new, MOST_BUGS, several)
+    yield from _bugs("Known bugs", report.known, MOST_KNOWN, several)
     if report.previous:
         yield from _previous(report.previous)
     yield from _undone(report)
@@ -50,7 +56,27 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _time(report)
 
 
-def _bugs(title: str, bugs: Sequence[Bug], most: int) -> Iterator[str]:
+def _runs(report: Report) -> Iterator[str]:
+    """Each run that was merged, whatever became of it."""
+    yield "| run | release line | shard | seed | graphs | cases | new findings | it |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for part in report.judged.parts:
+        info = part.run.info
+        cells = (
+            plain(os.path.relpath(part.run.folder, report.judged.run.folder), 60),
+            plain(info.line_name),
+            f"{info.asked.shard[0]}/{info.asked.shard[1]}",
+            str(info.asked.seed),
+            str(part.graphs),
+            str(part.tally.cases),
+            str(len(part.tally.new)),
+            STATES[info.state],
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _bugs(title: str, bugs: Sequence[Bug], most: int, several: bool) -> Iterator[str]:
     yield f"## {title}: {len(bugs)}"
     yield ""
     if not bugs:
@@ -67,7 +93,7 @@ def _bugs(title: str, bugs: Sequence[Bug], most: int) -> Iterator[str]:
             plain(bug.title, 120),
             name + more,
             str(bug.hits),
-            plain(", ".join(bug.targets)),
+            plain(", ".join(bug.targets) + (f"; on {', '.join(bug.lines)}" if several else "")),
             plain(measured_size(first.worst.measured) or "-"),
             plain(first.pass_name or "-"),
         )

@@ -21,7 +21,7 @@ from harness.case import Case, read_case
 from harness.corpus import Entry, known_by, on_line
 from harness.errors import BadInput
 from harness.protocol import CaseResult
-from harness.runs import CASES, Run
+from harness.runs import BUGS, CASES, Minimized, Run
 from harness.summary import Tally
 from harness.target import parse_target
 from harness.triage import Finding
@@ -33,12 +33,14 @@ class Seen:
 
     :param number: the case's number in the run; ``graph`` that of its graph.
     :param entry: the corpus entry whose bug it is; None for a new one.
+    :param line: the release line that it was seen on, as ``RunInfo.line_name`` calls it.
     """
 
     finding: Finding
     number: int
     graph: int
     entry: Entry | None
+    line: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Judged:
 
     :param seen: findings that count, in the order of the cases; ``information`` those that do not.
     :param graphs: complete graphs; ``unfinished`` counts the others of which a case is done.
+    :param parts: the runs that it was merged from (``harness.reporting.merging``), none for a single run.
     """
 
     run: Run
@@ -55,6 +58,17 @@ class Judged:
     information: tuple[Finding, ...]
     graphs: int
     unfinished: int
+    parts: tuple[Judged, ...] = ()
+
+    @property
+    def runs(self) -> tuple[Judged, ...]:
+        """Every run in it: its parts, or itself."""
+        return self.parts or (self,)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The release lines of its runs, by name."""
+        return tuple(dict.fromkeys(part.run.info.line_name for part in self.runs))
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -65,7 +79,7 @@ class Judged:
 
 def judged(run: Run, corpus: Sequence[Entry]) -> Judged:
     """Tally a run, its findings marked as the corpus knows them on the run's release line."""
-    corpus = on_line(corpus, run.info.line)
+    corpus = on_line(corpus, run.info.judged_as)
     tally = Tally(corpus, strict=run.info.asked.strict)
     seen: list[Seen] = []
     cases: Counter[int] = Counter()
@@ -77,7 +91,7 @@ def judged(run: Run, corpus: Sequence[Entry]) -> Judged:
         for finding in tally.findings[before:]:
             if tally.strict or not finding.information:
                 entry = known_by(corpus, finding) if finding.known else None
-                seen.append(Seen(finding, item.number, graph, entry))
+                seen.append(Seen(finding, item.number, graph, entry, run.info.line_name))
     wanted = per_graph(run)
     tally.graphs = sum(count >= wanted for count in cases.values())
     tally.problems += run.info.problems
@@ -145,6 +159,20 @@ def case_file(run: Run, path: str) -> Path:
         if file is not None and os.path.exists(file):  # Path.exists raises where a name is too long
             return file
     return run.folder / CASES / name
+
+
+def relative(run: Run, path: str, folder: Path | None) -> str:
+    """A case's path as seen from a folder (None: the run's); as it is if there is no such case."""
+    file = case_file(run, path)
+    there = os.path.abspath(folder or run.folder)
+    return Path(os.path.relpath(os.path.abspath(file), there)).as_posix() if os.path.exists(file) else path
+
+
+def bug_folder(run: Run, item: Minimized) -> Path | None:
+    """The folder that was written for a minimized bucket, if it is there and among the bugs of a run inside."""
+    place = Path(os.path.normpath(run.folder / BUGS / item.folder))
+    inside = place.parent.name == BUGS and place.is_relative_to(run.folder)
+    return place if item.folder and inside and os.path.isdir(place) else None
 
 
 def case_at(run: Run, path: str) -> Case | str:

@@ -10,23 +10,21 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.reporting import charts
-from harness.reporting.buckets import Bucket, Shown
+from harness.reporting.buckets import Bucket, Shown, bucket_folder
 from harness.reporting.coverage import Grid
 from harness.reporting.drawing import distribution_text, needed_for, picture
 from harness.reporting.histograms import Histogram
 from harness.reporting.material import case_file
 from harness.reporting.report import Report
-from harness.reporting.words import compact, counted, duration, moment
-from harness.runs import BUGS
+from harness.reporting.words import STATES, compact, counted, duration, moment
 from harness.triage import Finding, measured_size
 
 LEVELS = 5
@@ -54,6 +52,11 @@ def html(report: Report, folder: Path) -> str:
         """A file's address, relative to the page where both lie on one drive."""
         return quote(Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix())
 
+    def bug_link(bucket: Bucket) -> tuple[str, str] | None:
+        """Folder name and address of what was written for a bucket, if it is there."""
+        place = bucket_folder(run, bucket)
+        return (place.name, link(place)) if place else None
+
     return (
         _environment()
         .get_template("report.html")
@@ -66,19 +69,12 @@ def html(report: Report, folder: Path) -> str:
             if len(report.timing.rates) > 1
             else None,
             case_link=lambda shown: link(case_file(run, shown.path)) if shown.case is not None else None,
-            bug_link=lambda bucket: _bug_link(bucket, run.folder, link),
+            bug_link=bug_link,
+            name_of=lambda part: os.path.relpath(part.run.folder, run.folder),
+            states=STATES,
             started=moment(run.info.started),
         )
     )
-
-
-def _bug_link(bucket: Bucket, folder: Path, link: Callable[[Path], str]) -> tuple[str, str] | None:
-    """Folder name and address of what was written for a bucket, if it is there."""
-    for item in bucket.minimized:
-        place = folder / BUGS / item.folder
-        if item.folder and PurePath(item.folder).name == item.folder and os.path.isdir(place):
-            return item.folder, link(place)
-    return None
 
 
 @cache

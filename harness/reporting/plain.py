@@ -1,25 +1,33 @@
 """The report as JSON data: the fields that every verb's JSON has (``harness.summary.as_json``) and the rest.
 
-``findings`` holds every finding; ``bugs`` has them by cause and bucket, ranked, with the shown case in full.
+``findings`` holds every finding; ``bugs`` has them by cause and bucket, ranked, with the shown case in full. Paths
+of cases that are there are relative to the folder where the report lies; ``runs`` has each run that it is about.
 Versions are those that the run was made with.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from harness.reporting.buckets import Bucket, Bug, Shown
 from harness.reporting.coverage import Grid
+from harness.reporting.material import relative
 from harness.reporting.report import Report
 from harness.summary import as_json
 
 
-def data(report: Report) -> dict[str, Any]:
-    """Everything that the pages show."""
+def data(report: Report, folder: Path | None = None) -> dict[str, Any]:
+    """Everything that the pages show.
+
+    :param folder: where it will lie; None stands for the run's folder.
+    """
     run, coverage, timing = report.judged.run, report.coverage, report.timing
-    return as_json(
+    place = os.path.abspath(folder or run.folder)
+    made = as_json(
         report.judged.tally,
         armdiff=run.info.armdiff,
         releases=run.info.releases,
@@ -30,6 +38,10 @@ def data(report: Report) -> dict[str, Any]:
             "known_bugs": len(report.known),
         },
         run=msgspec.to_builtins(run.info),
+        runs=[
+            {"folder": os.path.relpath(os.path.abspath(part.run.folder), place), **msgspec.to_builtins(part.run.info)}
+            for part in report.judged.runs
+        ],
         bugs=[_bug(bug, place) for place, bug in enumerate(report.bugs, 1)],
         coverage={
             "graphs": coverage.graphs,
@@ -56,6 +68,16 @@ def data(report: Report) -> dict[str, Any]:
         undone=msgspec.to_builtins(report.undone),
         previous=None if report.previous is None else msgspec.to_builtins(report.previous),
     )
+    cases = [*made["invalid"], *made["findings"], *made["unrepeated"]]
+    for bucket in (bucket for bug in made["bugs"] for bucket in bug["buckets"]):
+        cases += [bucket["worst"], bucket["smallest"]]
+        for item in bucket["minimized"]:
+            item |= {name: relative(run, item[name], folder) for name in ("case", "origin", "neighbour") if item[name]}
+        for shown in filter(None, (bucket["shown"], bucket["neighbour"])):
+            shown["path"] = relative(run, shown["path"], folder)
+    for item in cases:
+        item["case"] = relative(run, item["case"], folder)
+    return made
 
 
 def _bug(bug: Bug, place: int) -> dict[str, Any]:
@@ -85,6 +107,7 @@ def _bucket(bucket: Bucket) -> dict[str, Any]:
         "hits": bucket.hits,
         "graphs": len(bucket.graphs),
         "targets": dict(bucket.targets),
+        "lines": list(bucket.lines),
         "sizes": msgspec.to_builtins(bucket.sizes),
         "worst": msgspec.to_builtins(bucket.worst),
         "smallest": msgspec.to_builtins(bucket.smallest),

@@ -1,4 +1,4 @@
-"""The report of a run as data: everything that its pages show, computed once.
+"""The report of a run, or of several together, as data: everything that its pages show, computed once.
 
 ``make_report`` puts together what the modules beside this one compute; the pages (``page``, ``markdown``,
 ``junit``, ``plain``) only lay it out. The same run, corpus and previous run give the same report: no clock is
@@ -15,6 +15,7 @@ from harness.reporting.buckets import Bucket, Bug, buckets_of, bugs_of
 from harness.reporting.compare import Comparison, comparison
 from harness.reporting.coverage import Coverage, coverage
 from harness.reporting.material import Judged, drawn, judged
+from harness.reporting.merging import merged
 from harness.reporting.timing import Timing, timing
 from harness.reporting.undone import Undone, undone
 from harness.reporting.words import counted
@@ -59,7 +60,8 @@ class Report:
         found = f"{counted(len(self.new), 'new bug')} ({counted(buckets, 'bucket')})" if self.new else "No new bugs"
         known = counted(len(self.known), "known one") if self.known else "no known ones"
         over = f"in {counted(graphs, 'graph')}, {counted(cases, 'case')}"
-        return "; ".join((f"{found} and {known} {over}", *self._not_run())) + "."
+        runs = f" of {len(self.judged.parts)} runs" if self.judged.parts else ""
+        return "; ".join((f"{found} and {known} {over}{runs}", *self._not_run())) + "."
 
     def _not_run(self) -> Iterator[str]:
         tally, silent = self.judged.tally, self.undone.silent_legs
@@ -79,13 +81,21 @@ def make_report(run: Run, corpus: Sequence[Entry], previous: Run | None) -> Repo
     :param corpus: what is known; the run's release line decides what of it counts.
     :param previous: the run to compare with.
     """
-    now = judged(run, corpus)
-    graphs = drawn(run)
+    return report_on([judged(run, corpus)], judged(previous, corpus) if previous else None)
+
+
+def report_on(runs: Sequence[Judged], previous: Judged | None) -> Report:
+    """Compute the one report of several runs, each judged by what is known on its line.
+
+    :param runs: at least one.
+    """
+    now = merged(runs)
+    graphs = drawn(now.run)
     return Report(
         judged=now,
         bugs=bugs_of(buckets_of(now, graphs)),
         coverage=coverage(now, graphs),
         undone=undone(now, graphs),
         timing=timing(now),
-        previous=comparison(now, judged(previous, corpus)) if previous else None,
+        previous=comparison(now, previous) if previous else None,
     )

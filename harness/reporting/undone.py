@@ -7,6 +7,7 @@ counted, with one case as an example; numbers and names of graphs in a reason do
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from pathlib import PurePosixPath
 
 from harness.registry import legs
 from harness.reporting.material import Drawn, Judged, per_graph
+from harness.reporting.merging import missing_shards
 from harness.summary import Tally
 from harness.triage import Finding, any_family
 
@@ -70,7 +72,7 @@ def undone(judged: Judged, drawn: Drawn) -> Undone:
     tally = judged.tally
     return Undone(
         legs=tuple(_leg(tally, name) for name in legs()),
-        left=tuple(_left(judged)),
+        left=tuple(_left_of_all(judged)),
         problems=_counted((problem, "") for problem in tally.problems),
         invalid=_counted((item.invalid or "", item.case) for item in tally.invalid),
         unrepeated=_buckets(tally.unrepeated),
@@ -83,6 +85,18 @@ def _leg(tally: Tally, name: str) -> LegRow:
     reasons = tally.skipped.get(name, Counter())
     why = tuple(Reason(text, count) for text, count in reasons.most_common())
     return LegRow(name, tally.ran[name], sum(reasons.values()), why)
+
+
+def _left_of_all(judged: Judged) -> Iterator[str]:
+    """What each run left, told apart by its folder, and which shards are not there at all."""
+    if not judged.parts:
+        yield from _left(judged)
+        return
+    for shard in missing_shards([part.run.info for part in judged.parts]):
+        yield f"Not among the runs: {shard}."
+    for part in judged.parts:
+        name = os.path.relpath(part.run.folder, judged.run.folder)
+        yield from (f"{name}: {line}" for line in _left(part))
 
 
 def _left(judged: Judged) -> Iterator[str]:

@@ -6,6 +6,9 @@ import datetime
 
 from harness.aten import GETITEM
 
+STATES = {"done": "ended", "interrupted": "was interrupted", "running": "did not end"}
+"""A run's state, after "it"."""
+
 
 def compact(value: float) -> str:
     """A number in few characters: 0.35, 8, 250, 12.5k, 17M."""

@@ -1,11 +1,13 @@
 """The command line: exit status, one-line errors, JSON; nothing here starts a worker."""
 
 import json
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 from harness.cli import main
+from harness.summary import Tally
 
 
 def run(*arguments):
@@ -93,3 +95,30 @@ def test_a_correction_for_another_release_is_status_3(monkeypatch):
 def test_every_verb_that_compiles_takes_corrections():
     for verb in ("fuzz", "check", "replay", "census", "disasm"):
         assert "--correction NAME" in run(verb, "--help").output
+
+
+@pytest.mark.parametrize(
+    ("options", "note", "line"),
+    [
+        ([], "every bug counts as new (--expect default judges so)", "unknown"),
+        (["--expect", "et120"], "judged as et120 (--expect)", "et120"),
+    ],
+)
+def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeypatch, tmp_path, options, note, line):
+    ran = []
+
+    def campaign(asked, corpus, *_):
+        ran.append((asked, corpus))
+        return Tally(corpus)
+
+    module = sys.modules["harness.cli.fuzz"]
+    for name in ("need_environment", "need_engine"):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(module, "release_line", lambda: None)
+    monkeypatch.setattr(module, "run_campaign", campaign)
+    result = CliRunner().invoke(main, ["fuzz", "--out", str(tmp_path / "out"), *options])
+    assert result.exit_code == 0, result.output
+    assert f"the corpus has no expectation for these releases; {note}" in result.stderr
+    [(asked, corpus)] = ran
+    assert asked.asked.expect == ("".join(options[1:]))
+    assert {entry.line for entry in corpus} == {line}

@@ -207,6 +207,7 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         recipe: str = "a8w8",
     ) -> None:
         from harness.capture import capture_model
+        from harness.errors import ArmdiffError
         from harness.protocol import Task
         from harness.summary import Tally, listing
         from harness.target import parse_target
@@ -215,7 +216,10 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         for name in (target,) if isinstance(target, str) else tuple(target):
             spelled = recipe if parse_target(name).quantized else "float"
             names = {"model": model, "calibration": calibration, "inputs": inputs}
-            captured = capture_model(names, "armdiff_check", tmp_path / name, name, spelled)
+            try:
+                captured = capture_model(names, "armdiff_check", tmp_path / name, name, spelled)
+            except ArmdiffError as error:
+                pytest.fail(str(error), pytrace=False)
             tally.add(_pool(request.config).run_one(Task(case=captured.case)))
         trouble = [*tally.problems, *(f"the model {item.invalid}" for item in tally.invalid)]
         if trouble:

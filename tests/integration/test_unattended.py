@@ -1,0 +1,126 @@
+"""As users start it: ``reduce`` with a checkpoint, SIGTERM and ``--resume``, a project's own tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.case import Case, Distribution, Graph, Input, Node, encode_case, read_case
+from harness.runs import read_run
+
+ARMDIFF = (sys.executable, "-m", "harness.cli")
+UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
+
+
+def armdiff(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*ARMDIFF, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=500)
+
+
+@pytest.fixture(scope="module")
+def long_way_round(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A case whose neg loses its scale (corpus entry neg-ignores-scale), with three operators that do not matter."""
+    nodes = (
+        Node(name="n0", operator="sigmoid", inputs=("x",)),
+        Node(name="n1", operator="neg", inputs=("n0",)),
+        Node(name="n2", operator="relu", inputs=("y",)),
+        Node(name="n3", operator="tanh", inputs=("n2",)),
+    )
+    graph = Graph(
+        inputs=(Input(name="x", shape=(2, 6)), Input(name="y", shape=(3, 4))), nodes=nodes, outputs=("n1", "n3")
+    )
+    folder = tmp_path_factory.mktemp("case")
+    (folder / "case.json").write_bytes(encode_case(Case(graph=graph, calibration={"x": UNIFORM, "y": UNIFORM})))
+    return folder
+
+
+def test_reduce_keeps_what_the_bucket_needs_and_goes_on_from_its_checkpoint(long_way_round: Path) -> None:
+    words = ("reduce", "case.json", "--out", "small", "--jobs", "2", "--json", "made.json")
+    first = armdiff(*words, "--time", "1s", cwd=long_way_round)
+    assert first.returncode == 0, first.stdout + first.stderr
+    before = json.loads((long_way_round / "made.json").read_text())
+    assert before["state"] == "stopped"
+
+    second = armdiff(*words, "--time", "5m", cwd=long_way_round)
+    assert second.returncode == 0, second.stdout + second.stderr
+    made = json.loads((long_way_round / "made.json").read_text())
+    assert (made["state"], made["bucket"]) == ("minimized", before["bucket"])
+    assert made["tries"] > before["tries"], "it went on, and did not begin again"
+    case = read_case(long_way_round / made["case"])
+    assert {node.operator for node in case.graph.nodes} >= {"neg"}
+    assert len(case.graph.nodes) <= 2
+    assert made["finding"]["bucket"] == made["bucket"]
+
+
+def test_sigterm_ends_a_campaign_in_good_order_and_resume_goes_on(tmp_path: Path) -> None:
+    words = ("fuzz", "--max-examples", "4", "--target", "TOSA-1.0+INT", "--jobs", "1", "--out", "run", "--no-minimize")
+    process = subprocess.Popen([*ARMDIFF, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    results = tmp_path / "run" / "results.jsonl"
+    until = time.monotonic() + 300
+    while not (results.exists() and results.read_bytes()) and time.monotonic() < until:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=120)[0].decode()
+    stopped = read_run(tmp_path / "run")
+    assert stopped.info.state == "interrupted", output
+    assert 1 <= len(stopped.done) < 4
+    assert "interrupted" in output
+    assert (tmp_path / "run" / "report.html").exists()
+
+    again = armdiff("fuzz", "--resume", "--out", "run", "--no-minimize", cwd=tmp_path)
+    assert again.returncode in (0, 1), again.stdout + again.stderr
+    whole = read_run(tmp_path / "run")
+    assert whole.info.state == "done"
+    assert [item.number for item in whole.done] == [0, 1, 2, 3]
+    assert [item.result.case for item in whole.done[: len(stopped.done)]] == [item.result.case for item in stopped.done]
+
+
+PROJECT = """
+import torch
+
+CALIBRATION = [(torch.rand(1, 4),), (torch.rand(1, 4),)]
+
+class Negated(torch.nn.Module):
+    def forward(self, x):
+        return torch.neg(torch.sigmoid(x))
+
+def test_healthy(armdiff_check):
+    armdiff_check(torch.nn.Sigmoid(), CALIBRATION)
+
+def test_wrong(armdiff_check):
+    armdiff_check(Negated(), CALIBRATION)
+
+class Broken(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("forgot the weights")
+
+def test_raises(armdiff_check):
+    armdiff_check(Broken(), CALIBRATION)
+"""
+
+
+def test_a_project_s_tests_check_its_models(tmp_path: Path) -> None:
+    (tmp_path / "test_project.py").write_text(PROJECT)
+    # nothing is known, so that the corpus' neg counts as new
+    (tmp_path / "conftest.py").write_text("import harness.pytest_plugin as plugin\nplugin._known = lambda config: []\n")
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "harness.pytest_plugin", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
+    assert "test_healthy PASSED" in result.stdout, result.stdout + result.stderr
+    assert "test_wrong FAILED" in result.stdout
+    assert "test_raises FAILED" in result.stdout
+    assert "new findings" in result.stdout
+    assert "v1/qparams/scale-differs/lower/ExirToTosaPass" in result.stdout
+    assert "forgot the weights" in result.stdout
+    assert "Traceback" not in result.stdout

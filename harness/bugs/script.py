@@ -197,6 +197,7 @@ def _stream(case: Case, finding: Finding) -> dict[str, Any]:
         "last": "lower",
         "duplicate": finding.kind.startswith("duplicate"),
         "executes": finding.oracle in ("numeric", "stream") and not finding.kind.startswith("duplicate"),
+        "counts": finding.oracle == "buffers",
         "part": stable_part(finding) if finding.oracle == "crash" else "",
         "file": "node.target",
     }

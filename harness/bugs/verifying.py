@@ -24,7 +24,10 @@ TIME_LIMIT = 180.0
 """Seconds that a script may take: some ten to import, a few to lower."""
 
 _STATUSES = {0: DOES_NOT_SHOW, 3: NEEDS_ENGINE}
-_NOISE = re.compile(r"Warning|^\s*warnings?\.warn|^\[|^I \d|^W\d{4} |^INFO|^WARNING|^Failed to load torchao|tlparse")
+_NOISE = re.compile(
+    r"Warning|^\s*warnings?\.warn|^\[|^I \d|^W\d{4} |^INFO|^WARNING|^Failed to load torchao|tlparse"
+    r"|^#\d+ |^Undefined command|^set print thread-events"  # the reference model asks gdb for a stack
+)
 _LINES = 40
 
 

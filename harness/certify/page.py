@@ -29,6 +29,23 @@ def markdown(certificate: Certificate) -> str:
     return "\n".join(_lines(certificate)) + "\n"
 
 
+def in_brief(certificate: Certificate) -> str:
+    """Verdict, reason and how many graphs were compared, in two sentences."""
+    version = certificate.releases.get("executorch", "")
+    text = f"armdiff's verdict on executorch {version}: {certificate.verdict}, {certificate.why}."
+    drawn = [row for row in certificate.moved if row.cases == "graphs"]
+    corpus = sum(sum(row.outcomes.values()) for row in certificate.moved if row.cases == "corpus")
+    if not drawn:
+        return text
+    counted = "; ".join(f"{row.target}: {_counts(row.outcomes)}" for row in drawn)
+    return f"{text} Compared with stock: drawn graphs ({counted}) and {corpus} cases of other bugs."
+
+
+def _counts(outcomes: Mapping[str, int]) -> str:
+    parts = [f"{outcomes[name]} {_MEANING[name]}" for name in OUTCOMES if outcomes.get(name)]
+    return f"{sum(outcomes.values())}, of them {', '.join(parts)}"
+
+
 def _lines(item: Certificate) -> Iterator[str]:
     releases = ", ".join(f"{name} {version}" for name, version in item.releases.items())
     yield f"# `{item.name}`: {item.verdict}"

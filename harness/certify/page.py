@@ -22,6 +22,16 @@ _MEANING = {
     "uncovered": "stock was wrong; another known bug shows now",
     "worse": "wrong where stock was not",
 }
+_BRIEF = {
+    "same": "the same program",
+    "equal": "another program with the same outputs",
+    "rounded": "another program with other rounding",
+    "right": "right where stock was wrong",
+    "better": "less wrong than stock",
+    "alike": "as wrong as stock",
+    "uncovered": "wrong by another known bug",
+    "worse": "wrong where stock was right",
+}
 
 
 def markdown(certificate: Certificate) -> str:
@@ -38,11 +48,11 @@ def in_brief(certificate: Certificate) -> str:
     if not drawn:
         return text
     counted = "; ".join(f"{row.target}: {_counts(row.outcomes)}" for row in drawn)
-    return f"{text} Compared with stock: drawn graphs ({counted}) and {corpus} cases of other bugs."
+    return f"{text} Compared with stock: drawn graphs ({counted}) and {corpus} cases of the corpus."
 
 
 def _counts(outcomes: Mapping[str, int]) -> str:
-    parts = [f"{outcomes[name]} {_MEANING[name]}" for name in OUTCOMES if outcomes.get(name)]
+    parts = [f"{outcomes[name]} {_BRIEF[name]}" for name in OUTCOMES if outcomes.get(name)]
     return f"{sum(outcomes.values())}, of them {', '.join(parts)}"
 
 

@@ -65,6 +65,13 @@ _FIRST_WRONG = "first wrong: "
 _MOST_LINES = 40
 """Lines of a module that are shown outside the script."""
 
+_WRONG = {
+    "buffers": "gives a program whose buffers do not fit together",
+    "constants": "gets other constants",
+    "qparams": "gets other scales, zero points or bounds than the quantizer chose",
+    "stream": "gets a command stream that is wrong",
+}
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -114,13 +121,13 @@ def report_text(facts: Facts) -> str:
         "io": [name for name in facts.verified.files if name.endswith(IO_FILE)],
         "executed": facts.executed,
         "command": _command(case, facts.verified),
-        "message": _sentence(readable(finding.message)),
+        "message": _message(finding),
         "output": facts.verified.output,
         "detail": readable(finding.detail) if wrong_values or (finding.oracle == "crash" and not shown) else "",
         "detail_title": "Around the first wrong operation" if wrong_values else "Traceback",
         "expected": _expected(facts),
         "blame": _blame(facts),
-        "blame_title": "First wrong operation" if wrong_values else "First wrong pass, and why",
+        "blame_title": _blame_title(finding, wrong_values),
         "noise": _noise(finding, facts.verified),
         "lines": [*_lines(facts.status)],
         "neighbour": model_source(facts.neighbour).rstrip() if facts.neighbour else "",
@@ -142,6 +149,20 @@ def report_text(facts: Facts) -> str:
     text = environment.get_template("REPORT.md.jinja").render(context)
     script = f"```python\n{facts.script.rstrip()}\n```"  # put in last: it keeps its own blank lines
     return re.sub(r"\n{3,}", "\n\n", text).rstrip().replace("@SCRIPT@", script, 1) + "\n"
+
+
+def _message(finding: Finding) -> str:
+    """What armdiff said, with the words of its own explained."""
+    text = _sentence(readable(finding.message)).replace("during leg:tosa-reference", "on the TOSA reference model")
+    if finding.pass_name == "Vela" and finding.oracle in VALUE_ORACLES:
+        text = f"On the module's own inputs, the command stream executed on armdiff's model of the Ethos-U: {text}"
+    return text
+
+
+def _blame_title(finding: Finding, wrong_values: bool) -> str:
+    if wrong_values:
+        return "First wrong operation"
+    return "First wrong pass, and why" if finding.pass_name and finding.pass_name != "Vela" else "Root cause"
 
 
 def _model(case: Case) -> str:
@@ -186,7 +207,8 @@ def _summary(facts: Facts) -> str:
         case oracle if oracle in VALUE_ORACLES:
             apart = f", up to {size} off" if size else ""
             return f"{lowered}, returns wrong values{apart} ({finding.kind})."
-    return f"{lowered}, comes out wrong: {finding.kind}."
+    what = _WRONG.get(finding.oracle, "comes out wrong")
+    return f"{lowered}, {what} ({finding.kind})."
 
 
 def _widths(recipe: str) -> str:
@@ -253,12 +275,20 @@ def _noise(finding: Finding, verified: Verified) -> str:
     bound, distance, unit = (finding.measured.get(key) for key in ("bound", "distance", "unit"))
     if bound is None or distance is None:
         return "What quantization itself may do was derived from scales and weights; the difference is beyond it."
-    inside = " It shows on an input inside the calibrated range." if finding.measured.get("in_range") else ""
+    inside, where = finding.measured.get("in_range"), ""
+    if inside is not None:
+        outside = " The input is outside the calibrated range, where the quantized module saturates, too."
+        where = " It shows on an input inside the calibrated range." if inside else outside
     return (
         "The reference is the quantized module itself, so that quantization is on both sides; what is left is "
-        f"rounding, which was derived for each element along this very graph: at most {bound:g} {unit}. "
-        f"Observed: {distance:g} {unit}.{inside}"
+        f"rounding, which was derived for each element along this very graph: at most {_amount(bound, unit)} here. "
+        f"Observed: {_amount(distance, unit)}.{where}"
     )
+
+
+def _amount(number: float, unit: object) -> str:
+    """``1 step``, ``6 steps``."""
+    return f"{number:g} {str(unit).removesuffix('s') if number == 1 else unit}"
 
 
 def _lines(status: Status) -> list[dict[str, str]]:
@@ -292,7 +322,7 @@ def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
         "workaround": item.workaround,
         "change": item.change,
         "changes": [] if item.workaround else changes,  # Vela's developers have no use for it
-        "evidence": f"{in_brief(certificate)} {command}."
+        "evidence": f"{readable(in_brief(certificate))} {command}."
         if certificate
         else f"{command}, and checks that the bug is gone and that programs which were right are as they were.",
     }

@@ -219,7 +219,7 @@ def test_a_folder_holds_what_a_maintainer_needs(tmp_path, python):
     for part in ("### 🐛 Describe the bug", "**How to reproduce**", "**Observed**", "**Expected**", "### Versions"):
         assert part in report
     assert "`NegPass`" in report
-    assert "at most 1 steps. Observed: 9 steps" in report
+    assert "at most 1 step here. Observed: 9 steps" in report
     assert "expected 1 actual 2" in report
     assert "[pip3] executorch==1.5.1" in report
     assert (folder / "repro.py").read_text().strip() in report
@@ -273,7 +273,7 @@ def test_a_vela_defect_is_written_for_vela(tmp_path):
     report = (folder / "REPORT.md").read_text()
     assert report.splitlines()[0].startswith("# Vela: ")
     assert "vela --accelerator-config=ethos-u55-128 --config=Arm/vela.ini" in report
-    assert "does not show the wrong values by\nitself" in report
+    assert "**It does not show the defect by" in report
 
 
 CERTIFIED = (

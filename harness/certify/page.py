@@ -53,6 +53,8 @@ def in_brief(certificate: Certificate) -> str:
 
 def _counts(outcomes: Mapping[str, int]) -> str:
     parts = [f"{outcomes[name]} {_BRIEF[name]}" for name in OUTCOMES if outcomes.get(name)]
+    if len(parts) == 1:
+        return f"all {parts[0]}"
     return f"{sum(outcomes.values())}, of them {', '.join(parts)}"
 
 

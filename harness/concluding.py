@@ -19,6 +19,7 @@ import msgspec
 
 from harness.budget import Budget
 from harness.bugs import write_bug
+from harness.bugs.verifying import TIME_LIMIT
 from harness.campaign import BLOCK, Options, Progress, write_case
 from harness.case import Case, read_case
 from harness.corpus import Entry
@@ -31,6 +32,8 @@ from harness.summary import by_cause
 from harness.triage import Finding, any_family
 
 REDUCTIONS, SHRUNK = "reductions", "hypothesis"
+SHORTEST_TRY = 20.0
+"""Seconds that a script gets, even if the time is over: most of them are imports."""
 SHRINKING = 0.3
 """The part of a bucket's time that Hypothesis' shrinking may take."""
 MOST_SHRINKING = 40
@@ -62,31 +65,33 @@ class Concluding:
                 continue
             self.report(f"minimizing {place + 1} of {len(groups)}: {finding.bucket}")
             blocks = 1 + progress.tally.graphs * self.options.shard[1] // BLOCK
-            made, start = self._minimized(finding, pool, budget.until_for(len(groups) - place), blocks)
+            made, start = self._minimized(finding, pool, budget, len(groups) - place, blocks)
             append(self.options.out, [made])
             if made.state == "stopped":
                 folder = self.options.out / REDUCTIONS
                 left.append(f"stopped early: {made.final}; 'armdiff reduce {start} --out {folder}' goes on")
         return left
 
-    def _minimized(self, finding: Finding, pool: Pool, until: float, blocks: int) -> tuple[Minimized, str]:
+    def _minimized(
+        self, finding: Finding, pool: Pool, budget: Budget, waiting: int, blocks: int
+    ) -> tuple[Minimized, str]:
         """What became of a finding, and the case that cutting began with."""
+        until = budget.until_for(waiting)
         terms = Terms(self.corpus, self.options.corrections, self.options.ethos_u_engine, until)
         start, tries = self._shrunk(finding, pool, until, blocks)
         folder = self.options.out / REDUCTIONS / Path(start.case).stem
         made, smallest = minimize(start, pool, folder, terms)
         made = msgspec.structs.replace(made, origin=finding.case, tries=made.tries + tries)
         if made.state != "lost":
-            made = self._written(made, smallest, bug_name(finding))
+            made = self._written(made, smallest, bug_name(finding), budget.left / waiting)
         inside = {name: os.path.relpath(path, self.options.out) for name, path in _paths(made).items()}
         return msgspec.structs.replace(made, **inside), start.case
 
-    def _written(self, made: Minimized, smallest: Finding, name: str) -> Minimized:
-        """Write the bug's folder. What keeps its script from running is told in it, and loses nothing."""
+    def _written(self, made: Minimized, smallest: Finding, name: str, left: float) -> Minimized:
+        """Write the bug's folder, trying its script for so many seconds at most; what prevents it is told."""
+        folder, limit = self.options.out / BUGS / name, max(SHORTEST_TRY, min(TIME_LIMIT, left))
         try:
-            repro = write_bug(
-                self.options.out / BUGS / name, Path(made.case), smallest, minimized=made, corpus=self.corpus
-            )
+            repro = write_bug(folder, Path(made.case), smallest, minimized=made, corpus=self.corpus, timeout=limit)
         except ArmdiffError as error:
             self.report(f"no report of {made.bucket}: {error}")
             return made

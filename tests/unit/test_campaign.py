@@ -255,8 +255,8 @@ def budget(seconds, spent):
         (None, 1e6, Counted(1), 9, False),
         (600, 500, Counted(100), 4, False),  # 5 s a case: 25 s for what runs, 8 for the reports
         (600, 575, Counted(115), 4, True),
-        (600, 500, Counted(100, "a"), 4, False),
-        (600, 510, Counted(102, "a", "a"), 4, True),  # 60 s for one bucket
+        (600, 470, Counted(94, "a"), 4, False),
+        (600, 480, Counted(96, "a", "a"), 4, True),  # 90 s for one bucket
         (600, 350, Counted(70, "a", "b", "c", "d", "e", "f"), 4, True),  # 240 s, the most, for all of them
         (600, 320, Counted(64, "a", "b", "c", "d", "e", "f"), 4, False),
         (20, 5, Counted(5), 0, False),
@@ -268,7 +268,7 @@ def test_drawing_ends_early_enough_for_what_follows(seconds, spent, tally, runni
 
 def test_a_bucket_gets_its_share_of_what_is_left():
     now = time.monotonic()
-    assert budget(600, 392).until_for(2) - now == pytest.approx(100, abs=1)
+    assert budget(600, 392).until_for(2) - now == pytest.approx(75, abs=1)  # a quarter is for the script
     assert budget(6000, 0).until_for(2) - now == pytest.approx(300, abs=1)
     assert budget(600, 599).until_for(2) - now == pytest.approx(0, abs=1)
     assert budget(None, 599).until_for(2) - now == pytest.approx(300, abs=1)

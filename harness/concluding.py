@@ -23,7 +23,7 @@ from harness.bugs.verifying import TIME_LIMIT
 from harness.campaign import BLOCK, Options, Progress, write_case
 from harness.case import Case, read_case
 from harness.corpus import Entry
-from harness.errors import ArmdiffError
+from harness.errors import ArmdiffError, CannotRun
 from harness.pool import Pool
 from harness.reduction.judging import BucketJudge
 from harness.reduction.minimizing import Terms, minimize
@@ -65,7 +65,13 @@ class Concluding:
                 continue
             self.report(f"minimizing {place + 1} of {len(groups)}: {finding.bucket}")
             blocks = 1 + progress.tally.graphs * self.options.shard[1] // BLOCK
-            made, start = self._minimized(finding, pool, budget, len(groups) - place, blocks)
+            try:
+                made, start = self._minimized(finding, pool, budget, len(groups) - place, blocks)
+            except CannotRun:
+                raise
+            except Exception as error:  # noqa: BLE001 -- one bucket must not cost the run its other findings
+                left.append(f"not minimized ({type(error).__name__}: {error}): {finding.bucket}")
+                continue
             append(self.options.out, [made])
             if made.state == "stopped":
                 folder = self.options.out / REDUCTIONS

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from harness.bugs.writing import write_bug
-from harness.corpus import Entry, entries
+from harness.corpus import Entry, default_corpus, entries
 from harness.doctor import required_missing
 from harness.errors import ArmdiffError, CannotRun
 from harness.pool import Pool
@@ -24,16 +24,22 @@ from harness.triage import Finding, any_pass
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
-def main(folders: tuple[Path, ...]) -> None:
+@click.option(
+    "--certificates",
+    type=click.Path(path_type=Path),
+    help="Folder with certificates, LINE/CORRECTION.json. Default: certificates/ of the checkout's corpus.",
+)
+def main(folders: tuple[Path, ...], certificates: Path | None) -> None:
     """Write repro.py and REPORT.md into corpus entries or bug folders."""
+    corpus = default_corpus()
     try:
-        _write(folders)
+        _write(folders, certificates or (corpus / "certificates" if corpus else None))
     except ArmdiffError as error:
         click.echo(f"armdiff: {error}", err=True)
         sys.exit(error.exit_status)
 
 
-def _write(folders: Sequence[Path]) -> None:
+def _write(folders: Sequence[Path], certificates: Path | None) -> None:
     if missing := required_missing():
         raise CannotRun(f"not installed: {', '.join(item.name for item in missing)}; {missing[0].remedy}")
     chosen = [entry for entry in entries(folders) if entry.expected and entry.expected.status == "reproduces"]
@@ -43,7 +49,7 @@ def _write(folders: Sequence[Path]) -> None:
         if finding is None:
             click.echo(f"{entry.name}: not found again; 'armdiff replay {entry.folder}' says what is")
             continue
-        outcome = write_bug(entry.folder, entry.folder / "case.json", finding)
+        outcome = write_bug(entry.folder, entry.folder / "case.json", finding, certificates=certificates)
         click.echo(f"{entry.name}: {outcome}")
         sys.stdout.flush()
 

@@ -139,6 +139,8 @@ def steps(target: Target, text: str, last: str) -> str:
 IMPORTS = (
     ("json.", "import json"),
     ("math.", "import math"),
+    ("os.", "import os"),
+    ("signal.", "import signal"),
     ("subprocess.", "import subprocess"),
     ("sys.", "import sys"),
     ("tempfile.", "import tempfile"),

@@ -13,7 +13,7 @@ import difflib
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jinja2
@@ -22,6 +22,8 @@ from harness.aten import GETITEM
 from harness.bugs.verifying import IO_FILE, SHOWS, Verified, readable
 from harness.building import model_source
 from harness.case import Case
+from harness.certify.evidence import Certificate
+from harness.certify.page import in_brief
 from harness.compat.releases import PACKAGES
 from harness.compat.vela import default_configuration
 from harness.corpus import Status
@@ -58,6 +60,19 @@ _EXPECTED = {
 }
 
 
+_FIRST_WRONG = "first wrong: "
+"""What the message of a wrong command stream says before the operation."""
+_MOST_LINES = 40
+"""Lines of a module that are shown outside the script."""
+
+_WRONG = {
+    "buffers": "gives a program whose buffers do not fit together",
+    "constants": "gets other constants",
+    "qparams": "gets other scales, zero points or bounds than the quantizer chose",
+    "stream": "gets a command stream that is wrong",
+}
+
+
 @dataclass(frozen=True)
 class Facts:
     """Everything that a report is made of.
@@ -68,6 +83,8 @@ class Facts:
     :param neighbour: the nearest case that runs clean, and in words what ``distinguishes`` it.
     :param releases: package -> version.
     :param executed: what the command streams that the script left return on armdiff's model of the Ethos-U.
+    :param mentioned: title of each other entry that the status speaks of, by name.
+    :param certificates: what is stored for the corrections, by name.
     """
 
     case: Case
@@ -80,53 +97,77 @@ class Facts:
     neighbour: Case | None = None
     distinguishes: str = ""
     executed: str = ""
+    mentioned: Mapping[str, str] = field(default_factory=dict)
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)
+
+    @property
+    def of_vela(self) -> bool:
+        """Is the defect Vela's? Where it refuses a graph, it may be right."""
+        return self.finding.pass_name == "Vela"
 
 
 def report_text(facts: Facts) -> str:
     """The whole report."""
     finding, case = facts.finding, facts.case
-    vela = finding.pass_name == "Vela" or finding.stage == "vela"
     shown = facts.verified.outcome == SHOWS  # the script prints the traceback itself
+    wrong_values = facts.of_vela and finding.oracle in VALUE_ORACLES
     context: dict[str, Any] = {
         "title": facts.status.title,
-        "vela": vela,
+        "vela": facts.of_vela,
         "summary": _summary(facts),
+        "model": _model(case),
         "outcome": facts.verified.outcome,
         "tosa": [name for name in facts.verified.files if name.endswith(".tosa")],
         "io": [name for name in facts.verified.files if name.endswith(IO_FILE)],
         "executed": facts.executed,
         "command": _command(case, facts.verified),
-        "script": facts.script.rstrip(),
-        "message": _sentence(readable(finding.message)),
+        "message": _message(finding),
         "output": facts.verified.output,
-        "detail": readable(finding.detail) if vela or (finding.oracle == "crash" and not shown) else "",
-        "detail_title": "Around the first wrong operation" if vela and finding.oracle != "crash" else "Traceback",
-        "expected": _EXPECTED.get(finding.oracle, "No difference."),
+        "detail": readable(finding.detail) if wrong_values or (finding.oracle == "crash" and not shown) else "",
+        "detail_title": "Around the first wrong operation" if wrong_values else "Traceback",
+        "expected": _expected(facts),
         "blame": _blame(facts),
+        "blame_title": _blame_title(finding, wrong_values),
         "noise": _noise(finding, facts.verified),
         "lines": [*_lines(facts.status)],
         "neighbour": model_source(facts.neighbour).rstrip() if facts.neighbour else "",
         "distinguishes": _sentence(facts.distinguishes) or "The nearest case that does not show it:",
-        "upstream": facts.status.upstream,
-        "corrections": [_correction(item, facts.releases.get("executorch", "")) for item in facts.corrections],
+        "related": [*facts.status.upstream, *(f"`{name}`: {title}" for name, title in facts.mentioned.items())],
+        "corrections": [_correction(item, facts) for item in facts.corrections],
         "versions": versions(facts.releases),
         "releases": facts.releases,
         "edited": parse_recipe(case.recipe).edited,
         "weights": case.tensors is not None,
         "bucket": finding.bucket,
     }
-    loader = jinja2.PackageLoader("harness.bugs")
     environment = jinja2.Environment(
-        loader=loader, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.PackageLoader("harness.bugs"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
     )
     text = environment.get_template("REPORT.md.jinja").render(context)
-    before, fence, after = text.partition("```python")  # a script keeps its own blank lines
-    return re.sub(r"\n{3,}", "\n\n", before) + fence + _single_blank(after)
+    script = f"```python\n{facts.script.rstrip()}\n```"  # put in last: it keeps its own blank lines
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip().replace("@SCRIPT@", script, 1) + "\n"
 
 
-def _single_blank(text: str) -> str:
-    script, end, rest = text.partition("\n```\n")
-    return script + end + re.sub(r"\n{3,}", "\n\n", rest).rstrip() + "\n"
+def _message(finding: Finding) -> str:
+    """What armdiff said, with the words of its own explained."""
+    text = _sentence(readable(finding.message)).replace("during leg:tosa-reference", "on the TOSA reference model")
+    if finding.pass_name == "Vela" and finding.oracle in VALUE_ORACLES:
+        text = f"On the module's own inputs, the command stream executed on armdiff's model of the Ethos-U: {text}"
+    return text
+
+
+def _blame_title(finding: Finding, wrong_values: bool) -> str:
+    if wrong_values:
+        return "First wrong operation"
+    return "First wrong pass, and why" if finding.pass_name and finding.pass_name != "Vela" else "Root cause"
+
+
+def _model(case: Case) -> str:
+    lines = model_source(case).rstrip().splitlines()
+    return "\n".join(lines) if len(lines) <= _MOST_LINES else f"# {len(lines)} lines: see repro.py"
 
 
 def title_of(finding: Finding) -> str:
@@ -151,37 +192,76 @@ def _summary(facts: Facts) -> str:
     finding = facts.finding
     operators = {node.operator for node in facts.case.graph.nodes}
     chain = " -> ".join(f"`{_plain(item)}`" for item in finding.chain if item in operators and item != GETITEM)
-    where = f"a module with {chain}" if chain else "a module"
-    note = f"\n\n{facts.status.note}" if facts.status.note else ""
-    kinds = {
-        "crash": f"Lowering or running {where} for `{finding.target}` (recipe `{finding.recipe}`) fails.",
-        "model-unchanged": f"Quantizing {where} changes the module itself.",
-    }
-    wrong = (
-        f"{where[0].upper()}{where[1:]}, compiled for `{finding.target}` (recipe `{finding.recipe}`), comes out wrong"
-    )
+    module = f"module with {chain}" if chain else "module"
+    lowered = f"A {module}, lowered for `{finding.target}` with {_widths(finding.recipe)}"
     size = measured_size(finding.measured)
-    return kinds.get(finding.oracle, f"{wrong}: {finding.kind}{f', {size}' if size else ''}.") + note
+    match finding.oracle:
+        case "crash" if finding.stage.startswith("leg:"):
+            return f"{lowered}, gives a program that does not run on the TOSA reference model."
+        case "crash" if finding.stage == "vela":
+            return f"{lowered}, gives a TOSA graph that Vela does not compile."
+        case "crash":
+            return f"Lowering a {module} for `{finding.target}` with {_widths(finding.recipe)} fails."
+        case "model-unchanged":
+            return f"Quantizing a {module} with {_widths(finding.recipe)} changes the module itself."
+        case oracle if oracle in VALUE_ORACLES:
+            apart = f", up to {size} off" if size else ""
+            return f"{lowered}, returns wrong values{apart} ({finding.kind})."
+    what = _WRONG.get(finding.oracle, "comes out wrong")
+    return f"{lowered}, {what} ({finding.kind})."
+
+
+def _widths(recipe: str) -> str:
+    """A recipe in words, as far as its first word goes."""
+    words = {
+        "a8w8": "8-bit activations and weights",
+        "a16w8": "16-bit activations and 8-bit weights",
+        "a8w4": "8-bit activations and 4-bit weights",
+        "float": "no quantization",
+    }
+    return f"{words[parse_recipe(recipe).widths]} (`{recipe}`)"
+
+
+def _expected(facts: Facts) -> str:
+    finding = facts.finding
+    if finding.oracle == "crash" and finding.stage == "vela":
+        return (
+            "Vela compiles the graph; or ExecuTorch does not make it: the partitioner leaves the pattern to the "
+            "CPU or a pass lowers it otherwise."
+        )
+    if facts.of_vela and finding.oracle in VALUE_ORACLES:
+        return "The command stream returns what the TOSA reference model returns for the TOSA file that Vela compiled."
+    return _EXPECTED.get(finding.oracle, "No difference.")
 
 
 def _blame(facts: Facts) -> str:
-    finding = facts.finding
-    if not finding.pass_name and not facts.corrections:
-        return ""
-    reasons = []
-    if finding.pass_name == "Vela":
-        reasons.append("Vela: the TOSA graph that it was given is right on the TOSA reference model.")
-    elif finding.pass_name:
-        how = (
-            "the graph after each pass of the Arm pass manager was evaluated on the input that shows it"
-            if finding.oracle in VALUE_ORACLES
-            else "it is the first after which the property is broken"
-            if finding.oracle != "crash"
-            else "it raises"
+    """Which pass (or operation), how that is known, and the root cause as far as somebody has found it."""
+    finding, reasons = facts.finding, []
+    name = finding.pass_name or ""
+    if facts.of_vela and finding.oracle in VALUE_ORACLES:
+        _, marked, first = finding.message.partition(_FIRST_WRONG)
+        if marked:
+            how = (
+                "found by comparing what each operation of the command stream stores with the tensors of the TOSA graph"
+            )
+            reasons.append(f"{first[:1].upper()}{first[1:]}: {how}.")
+        reasons.append("The TOSA graph is not to blame: the reference is the TOSA reference model on the same file.")
+    elif facts.of_vela:
+        reasons.append("Vela: what it was given does not have the defect.")
+    elif ".." in name:
+        first, _, last = name.partition("..")
+        reasons.append(f"Right after `{first}`, wrong after `{last}`; the graph between them could not be evaluated.")
+    elif name and finding.oracle in VALUE_ORACLES:
+        reasons.append(
+            f"`{name}` is the first after which the graph returns something else: armdiff evaluated it after each pass "
+            "of the Arm pass manager, on the input that shows the bug."
         )
-        reasons.append(f"`{finding.pass_name}`: {how}.")
-    reasons += [item.cause for item in facts.corrections]
-    return " ".join(reasons)
+    elif name and finding.oracle == "crash":
+        reasons.append(f"The error is raised in `{name}`.")
+    elif name:
+        reasons.append(f"`{name}` is the first after which this is so: armdiff looked at the graph after each pass.")
+    causes = [facts.status.note] if facts.status.note else [item.cause for item in facts.corrections]
+    return "\n\n".join(" ".join(part).strip() for part in (reasons, causes) if any(part))
 
 
 def _noise(finding: Finding, verified: Verified) -> str:
@@ -195,12 +275,20 @@ def _noise(finding: Finding, verified: Verified) -> str:
     bound, distance, unit = (finding.measured.get(key) for key in ("bound", "distance", "unit"))
     if bound is None or distance is None:
         return "What quantization itself may do was derived from scales and weights; the difference is beyond it."
-    inside = " It shows on an input inside the calibrated range." if finding.measured.get("in_range") else ""
+    inside, where = finding.measured.get("in_range"), ""
+    if inside is not None:
+        outside = " The input is outside the calibrated range, where the quantized module saturates, too."
+        where = " It shows on an input inside the calibrated range." if inside else outside
     return (
         "The reference is the quantized module itself, so that quantization is on both sides; what is left is "
-        f"rounding, which was derived for each element along this very graph: at most {bound:g} {unit}. "
-        f"Observed: {distance:g} {unit}.{inside}"
+        f"rounding, which was derived for each element along this very graph: at most {_amount(bound, unit)} here. "
+        f"Observed: {_amount(distance, unit)}.{where}"
     )
+
+
+def _amount(number: float, unit: object) -> str:
+    """``1 step``, ``6 steps``."""
+    return f"{number:g} {str(unit).removesuffix('s') if number == 1 else unit}"
 
 
 def _lines(status: Status) -> list[dict[str, str]]:
@@ -212,8 +300,9 @@ def _lines(status: Status) -> list[dict[str, str]]:
 
 
 def _command(case: Case, verified: Verified) -> str:
-    if not verified.files:
-        return ""
+    """Vela's command line: as the script printed it, or with what the target stands for."""
+    if printed := re.findall(r"^\$ (vela .+)$", verified.output, re.M):
+        return "\n".join(printed)
     files = " ".join(name for name in verified.files if name.endswith(".tosa"))
     words = default_configuration(parse_target(case.target).name)
     return (
@@ -222,18 +311,20 @@ def _command(case: Case, verified: Verified) -> str:
     )
 
 
-def _correction(item: Correction, executorch: str) -> dict[str, Any]:
+def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
+    executorch = facts.releases.get("executorch", "")
     changes = [
         {"place": f"{change.module}.{change.place}", "diff": _diff(change)} for change in item.for_release(executorch)
     ]
+    certificate = facts.certificates.get(item.name)
+    command = f"`armdiff certify {item.name} --patch` writes it as a patch"
     return {
         "workaround": item.workaround,
         "change": item.change,
-        "changes": changes,
-        "evidence": (
-            f"`armdiff certify {item.name} --patch` writes this as a patch, and checks that it removes the bug and "
-            "leaves other programs as they are."
-        ),
+        "changes": [] if item.workaround else changes,  # Vela's developers have no use for it
+        "evidence": f"{readable(in_brief(certificate))} {command}."
+        if certificate
+        else f"{command}, and checks that the bug is gone and that programs which were right are as they were.",
     }
 
 

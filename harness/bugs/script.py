@@ -22,6 +22,7 @@ import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import jinja2
@@ -101,6 +102,7 @@ def write_script(
         "uint8": recipe.io == "uint8",
         **_CONTEXTS[form](case, finding),
     }
+    context.setdefault("executes", False)
     if context.setdefault("runs", False):
         context["inputs"] = _inputs(case, finding, values)
     last, through = context["last"], form == "crash" and finding.stage in ("lower", "emit")
@@ -193,12 +195,15 @@ def _quality(case: Case, finding: Finding) -> dict[str, Any]:
 
 
 def _stream(case: Case, finding: Finding) -> dict[str, Any]:
+    crash, counts = finding.oracle == "crash", finding.kind == "output count"
+    duplicate = finding.kind.startswith("duplicate")
     return {
         "last": "lower",
-        "duplicate": finding.kind.startswith("duplicate"),
-        "executes": finding.oracle in ("numeric", "stream") and not finding.kind.startswith("duplicate"),
-        "part": stable_part(finding) if finding.oracle == "crash" else "",
-        "file": "node.target",
+        "crash": crash,
+        "part": stable_part(finding),
+        "counts": counts,
+        "duplicate": duplicate,
+        "executes": not (crash or counts or duplicate),  # what else is wrong shows when the stream runs
     }
 
 
@@ -214,6 +219,7 @@ _CONTEXTS = {
 _TEMPLATES = {"quality": "values"}
 
 
+@cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.bugs"),

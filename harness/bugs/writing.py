@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.bugs.executing import executed
@@ -19,6 +21,7 @@ from harness.bugs.script import Script, write_script
 from harness.bugs.verifying import IO_FILE, SCRIPT, TIME_LIMIT, Verified, run_repro
 from harness.building import load_tensors
 from harness.case import Case, read_case
+from harness.certify.evidence import Certificate, stored_certificate
 from harness.compat.releases import installed, release_line
 from harness.corpus import Entry, Status, known_by, read_entry
 from harness.corrections import corrections
@@ -28,6 +31,8 @@ from harness.runs import Minimized, cannot_write
 from harness.triage import Finding
 
 CASE, REPORT, STATUS = "case.json", "REPORT.md", "status.toml"
+MOST_BYTES = 50_000
+"""Largest file that is kept beside a script that can make it again."""
 _REVIEW = datetime.timedelta(days=180)
 
 
@@ -41,6 +46,7 @@ def write_bug(
     root: Path = Path(),
     releases: Mapping[str, str] | None = None,
     line: str | None = None,
+    certificates: Path | None = None,
     python: str = sys.executable,
     timeout: float = TIME_LIMIT,
 ) -> str:
@@ -52,9 +58,10 @@ def write_bug(
     :param corpus: what is known: an entry that knows the finding gives title, cause and releases.
     :param releases: package -> version that it was found with, ``line`` their release line; by default the
         installed ones.
+    :param certificates: a folder with certificates of corrections, ``<line>/<correction>.json``.
     :param timeout: seconds that the script may take.
     :returns: what the script did: ``shows``, ``does not show``, ``needs an Ethos-U engine``, or a reason.
-    :raises BadInput: the case is damaged.
+    :raises BadInput: the case, or a certificate, is damaged.
     :raises CannotRun: the folder cannot be written.
     """
     case = read_case(case_file)
@@ -63,17 +70,21 @@ def write_bug(
         folder.mkdir(parents=True, exist_ok=True)
         _bring_case(folder, case_file, case)
         entry = _entry(folder, known_by(corpus, finding))
-        status = entry.status if entry else _new_status(folder, finding, line or release_line())
+        line = line or release_line()
+        status = entry.status if entry else _new_status(folder, finding, line)
+        fixes = _corrections(entry, versions)
         script = write_script(case, finding, status.title, versions, load_tensors(case, folder))
         verified = _try(folder, script, python, timeout)
         facts = Facts(
             case=case,
             finding=finding,
             script=script.text,
-            verified=verified,
+            verified=replace(verified, files=_kept(verified)),
             status=status,
             releases=versions,
-            corrections=_corrections(entry, versions),
+            corrections=fixes,
+            certificates=_certificates(fixes, certificates, line, versions),
+            mentioned=_mentioned(status, entry.folder if entry else folder),
             neighbour=_neighbour(minimized, root),
             distinguishes=minimized.distinguishes if minimized else "",
             executed=executed(verified, case.target),
@@ -123,9 +134,13 @@ def _try(folder: Path, script: Script, python: str, timeout: float) -> Verified:
     (folder / SCRIPT).write_text(script.text)
     script.values.write(folder)
     verified = run_repro(folder, python, timeout)
-    for name, data in verified.files.items():
+    for name, data in _kept(verified).items():
         (folder / name).write_bytes(data)
     return verified
+
+
+def _kept(verified: Verified) -> dict[str, bytes]:
+    return {name: data for name, data in verified.files.items() if len(data) <= MOST_BYTES}
 
 
 def _corrections(entry: Entry | None, versions: Mapping[str, str]) -> list[Correction]:
@@ -133,6 +148,24 @@ def _corrections(entry: Entry | None, versions: Mapping[str, str]) -> list[Corre
         return []
     release = versions.get("executorch", "")
     return [item for item in corrections().values() if entry.name in item.entries and item.for_release(release)]
+
+
+def _certificates(
+    fixes: Sequence[Correction], folder: Path | None, line: str | None, versions: Mapping[str, str]
+) -> dict[str, Certificate]:
+    """Stored certificates by correction. One that was made for an earlier state of its correction says nothing."""
+    if folder is None or line is None:
+        return {}
+    stored = {item.name: (item, stored_certificate(folder, line, item.name)) for item in fixes}
+    release = versions.get("executorch", "")
+    return {name: made for name, (item, made) in stored.items() if made and made.digest == item.digest(release)}
+
+
+def _mentioned(status: Status, folder: Path) -> dict[str, str]:
+    """Titles of the entries beside this one that its note speaks of."""
+    names = sorted(file.parent.name for file in folder.parent.glob(f"*/{STATUS}") if file.parent != folder)
+    words = set(re.findall(r"[\w-]+", status.note))
+    return {name: read_entry(folder.parent / name).status.title for name in names if name in words}
 
 
 def _neighbour(minimized: Minimized | None, root: Path) -> Case | None:

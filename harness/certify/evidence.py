@@ -19,9 +19,12 @@ the CPU: those are computed in float there, and round otherwise.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from harness.errors import BadInput
 
 Outcome = Literal["same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse"]
 Verdict = Literal["certified", "not-needed", "refused"]
@@ -113,3 +116,17 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     counterexample: Counterexample | None = None
     patch: str = ""
     command: str = ""
+
+
+def stored_certificate(folder: Path, line: str, name: str) -> Certificate | None:
+    """A correction's certificate for a release line (``FOLDER/<line>/<name>.json``), if there is one.
+
+    :raises BadInput: the file is no certificate.
+    """
+    file = folder / line / f"{name}.json"
+    if not file.is_file():
+        return None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Certificate)
+    except msgspec.MsgspecError as error:
+        raise BadInput(str(file), str(error), f"make it again with 'armdiff certify {name}'") from None

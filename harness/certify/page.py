@@ -22,11 +22,38 @@ _MEANING = {
     "uncovered": "stock was wrong; another known bug shows now",
     "worse": "wrong where stock was not",
 }
+_BRIEF = {
+    "same": "the same program",
+    "equal": "another program with the same outputs",
+    "rounded": "another program with other rounding",
+    "right": "right where stock was wrong",
+    "better": "less wrong than stock",
+    "alike": "as wrong as stock",
+    "uncovered": "wrong by another known bug",
+    "worse": "wrong where stock was right",
+}
 
 
 def markdown(certificate: Certificate) -> str:
     """The page."""
     return "\n".join(_lines(certificate)) + "\n"
+
+
+def in_brief(certificate: Certificate) -> str:
+    """Verdict, reason and how many graphs were compared, in two sentences."""
+    version = certificate.releases.get("executorch", "")
+    text = f"armdiff's verdict on executorch {version}: {certificate.verdict}, {certificate.why}."
+    drawn = [row for row in certificate.moved if row.cases == "graphs"]
+    corpus = sum(sum(row.outcomes.values()) for row in certificate.moved if row.cases == "corpus")
+    if not drawn:
+        return text
+    counted = "; ".join(f"{row.target}: {_counts(row.outcomes)}" for row in drawn)
+    return f"{text} Compared with stock: drawn graphs ({counted}) and {corpus} cases of the corpus."
+
+
+def _counts(outcomes: Mapping[str, int]) -> str:
+    parts = [f"{outcomes[name]} {_BRIEF[name]}" for name in OUTCOMES if outcomes.get(name)]
+    return f"{sum(outcomes.values())}, of them {', '.join(parts)}"
 
 
 def _lines(item: Certificate) -> Iterator[str]:

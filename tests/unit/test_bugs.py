@@ -5,7 +5,9 @@ import io
 import re
 import stat
 import sys
+from functools import cache
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,10 +17,15 @@ from harness.bugs.script import form_of, stable_part, write_script
 from harness.bugs.values import FILE, Values
 from harness.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS, Verified, readable, run_repro
 from harness.case import Case, Constant, Distribution, Graph, Input, Node, encode_case
+from harness.certify.evidence import Certificate, Moved
+from harness.corpus import default_corpus
+from harness.corrections import find_correction
 from harness.runs import Minimized
 from harness.sampling import calibration_samples, evaluation_inputs
 from harness.triage import Finding, operator_chain
 from tests.attributes import CONV_3X3
+from tests.unit.artifacts import block, value
+from tests.unit.ethosu.assembling import STOP, U55, feature_map, kernel, ofm, operation, payload
 
 RELEASES = {"executorch": "1.5.1", "torch": "2.13.0", "torchao": "0.18.0"}
 MAY_IMPORT = {*sys.stdlib_module_names, "executorch", "numpy", "torch", "torchao", "tosa", "tosa_reference_model"}
@@ -86,6 +93,12 @@ FINDINGS = {
 }
 
 
+@cache
+def script(name):
+    finding = FINDINGS[name]
+    return write_script(case(finding.target), finding, "a title", RELEASES).text
+
+
 @pytest.fixture
 def python(tmp_path):
     """A stand-in for the interpreter: the bug shows in whatever script it is given."""
@@ -95,17 +108,22 @@ def python(tmp_path):
     return str(file)
 
 
-def bug(tmp_path, python, finding=NUMERIC, made=None, **words):
+def bug(tmp_path, python, finding=NUMERIC, made=None, folder=None, **words):
     file = tmp_path / "smallest.json"
     file.write_bytes(encode_case(made or case()))
-    folder = tmp_path / "bug"
+    folder = folder or tmp_path / "bug"
     return folder, write_bug(folder, file, finding, releases=RELEASES, line="default", python=python, **words)
 
 
 @pytest.mark.parametrize("name", FINDINGS)
 def test_a_script_is_plain_upstream_python(name):
-    finding = FINDINGS[name]
-    text = write_script(case(finding.target), finding, "a title", RELEASES).text
+    text = script(name)
+    assert_runs_alone(text)
+    assert "class Model(nn.Module)" in text
+    assert "The bug shows" in text or name == "stream"
+
+
+def assert_runs_alone(text):
     compile(text, "repro.py", "exec")
     roots = {
         (node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name).split(".")[0]
@@ -116,8 +134,23 @@ def test_a_script_is_plain_upstream_python(name):
     assert "armdiff" not in text
     assert "harness" not in text
     assert not MACHINE.search(text)
-    assert "class Model(nn.Module)" in text
-    assert "The bug shows" in text
+
+
+def test_a_script_that_cannot_show_its_bug_says_what_can():
+    text = script("stream")
+    assert "Exit status 1: the bug shows; 0: it does not. 3: it needs an Ethos-U to show." in text
+    assert "The bug shows" not in text
+    assert "return 3" in text
+    assert "return 3" not in script("duplicate")
+
+
+@pytest.mark.parametrize("file", sorted(default_corpus().glob("*/*/repro.py")), ids=lambda file: file.parent.name)
+def test_the_scripts_of_the_corpus_run_alone_and_are_those_of_its_reports(file):
+    text, report = file.read_text(), file.with_name("REPORT.md").read_text()
+    assert_runs_alone(text)
+    assert f"```python\n{text.rstrip()}\n```" in report
+    assert not MACHINE.search(report)
+    assert all(f"`{other.name}`" in report for other in file.parent.glob("*.tosa"))
 
 
 @pytest.mark.parametrize("name", FINDINGS)
@@ -186,7 +219,7 @@ def test_a_folder_holds_what_a_maintainer_needs(tmp_path, python):
     for part in ("### 🐛 Describe the bug", "**How to reproduce**", "**Observed**", "**Expected**", "### Versions"):
         assert part in report
     assert "`NegPass`" in report
-    assert "at most 1 steps. Observed: 9 steps" in report
+    assert "at most 1 step here. Observed: 9 steps" in report
     assert "expected 1 actual 2" in report
     assert "[pip3] executorch==1.5.1" in report
     assert (folder / "repro.py").read_text().strip() in report
@@ -240,7 +273,54 @@ def test_a_vela_defect_is_written_for_vela(tmp_path):
     report = (folder / "REPORT.md").read_text()
     assert report.splitlines()[0].startswith("# Vela: ")
     assert "vela --accelerator-config=ethos-u55-128 --config=Arm/vela.ini" in report
-    assert "alone does not show the wrong values" in report
+    assert "**It does not show the defect by" in report
+
+
+CERTIFIED = (
+    "armdiff's verdict on executorch 1.5.1: certified, the bug is gone. Compared with stock: drawn graphs "
+    "(TOSA-1.0+INT: 60, of them 52 the same program, 8 right where stock was wrong) and 28 cases of the corpus."
+)
+
+
+@pytest.mark.parametrize(("digest", "said"), [("", CERTIFIED), ("of another state", "checks that the bug is gone")])
+def test_a_stored_certificate_is_told_if_it_is_of_this_correction(tmp_path, python, digest, said):
+    folder = tmp_path / "neg-ignores-scale"
+    folder.mkdir()
+    (folder / "status.toml").write_text('title = "t"\nexpires = 2027-01-01\n')
+    moved = (
+        Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 52, "right": 8}),
+        Moved(cases="corpus", target="TOSA-1.0+INT", outcomes={"same": 28}),
+    )
+    made = Certificate(
+        name="neg-rescaled", verdict="certified", why="the bug is gone", line="default", releases=RELEASES,
+        digest=digest or find_correction("neg-rescaled").digest("1.5.1"), moved=moved,
+    )  # fmt: skip
+    store = tmp_path / "certificates" / "default"
+    store.mkdir(parents=True)
+    (store / "neg-rescaled.json").write_bytes(msgspec.json.encode(made))
+    bug(tmp_path, python, folder=folder, certificates=tmp_path / "certificates")
+    report = (folder / "REPORT.md").read_text()
+    assert said in report
+    assert ("armdiff's verdict" in report) == (not digest)
+
+
+def test_entries_that_a_note_speaks_of_are_told_with_their_titles(tmp_path, python):
+    for name, note in (("bug", "Same cause as other-bug."), ("other-bug", ""), ("third", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "status.toml").write_text(f'title = "{name}!"\nnote = "{note}"\nexpires = 2027-01-01\n')
+    folder, _ = bug(tmp_path, python)
+    report = (folder / "REPORT.md").read_text()
+    assert "* `other-bug`: other-bug!" in report
+    assert "third" not in report
+
+
+def test_a_large_file_is_not_kept_beside_a_script(tmp_path):
+    file = tmp_path / "engine"
+    file.write_text("#!/bin/sh\nhead -c 60000 /dev/zero > lowered_module_0.tosa\nexit 3\n")
+    file.chmod(0o755)
+    folder, _ = bug(tmp_path, str(file), VELA, case(ETHOS))
+    assert not [*folder.glob("*.tosa")]
+    assert "lowered_module_0.tosa" not in (folder / "REPORT.md").read_text()
 
 
 def npz(**arrays):
@@ -249,11 +329,45 @@ def npz(**arrays):
     return file.getvalue()
 
 
-def test_a_stream_that_the_model_refuses_is_told_with_its_reason():
-    given = {"m_io.npz": npz(in_0=np.zeros(4, np.int8), out_0=np.ones(4, np.int8))}
-    verified = Verified(NEEDS_ENGINE, files=given, programs={"m": npz(cmd_data=np.zeros(4, np.uint8))})
+def vela_output(commands):
+    """What Vela writes for a graph that takes and returns int8 [1, 2, 2], with a pickle in it as Vela has."""
+    made = payload(U55, commands)
+    arrays = {"cmd_data": np.frombuffer(made.commands, np.uint8), "weight_data": np.zeros(1, np.uint8)}
+    arrays |= {"scratch_shape": np.array([128]), "scratch_fast_shape": np.array([0])}
+    for side, offset in (("input", 0), ("output", 64)):
+        arrays |= {f"{side}_shape": np.array([[1, 1, 1, 1, 2, 2]]), f"{side}_elem_size": np.array([1])}
+        arrays |= {f"{side}_offset": np.array([offset]), f"{side}_region": np.array([1])}
+    return npz(**arrays, input_quantization=np.array([{"scale": 1}], dtype=object))
+
+
+def streamed(monkeypatch, commands):
+    """A script's files where the reference model returns 1, 2, 3, 5 for 1, 2, 3, 4."""
+    graph = block(["x"], ["y"], [("CLAMP", ("x",), ("y",), {})], [value("x", (1, 2, 2)), value("y", (1, 2, 2))])
+    monkeypatch.setattr("harness.border._block", lambda _: graph)
+    given = {"in_0": np.array([[[1, 2], [3, 4]]], np.int8), "out_0": np.array([[[1, 2], [3, 5]]], np.int8)}
+    return Verified(
+        NEEDS_ENGINE, files={"m_io.npz": npz(**given), "m.tosa": b""}, programs={"m": vela_output(commands)}
+    )
+
+
+def test_wrong_values_of_a_stream_are_told_beside_the_right_ones(monkeypatch):
+    shape = (1, 2, 2)
+    copy = {**feature_map("IFM", shape, 0), "IFM_DEPTH_M1": 1, **ofm(U55, shape, 64), **kernel()}
+    verified = streamed(monkeypatch, [*operation(U55, "OP_POOL", 1, copy), STOP])
+    said = executed(verified, ETHOS)
+    assert said.startswith("m, output 0 [1, 2, 2]: 1 of 4 elements are wrong, by up to 1\n")
+    assert [line.split() for line in said.splitlines()[1:]] == [
+        ["index", "[0,1,1]"],
+        ["expected", "5"],
+        ["actual", "4"],
+    ]
+
+
+def test_a_stream_that_cannot_be_executed_is_told_with_its_reason(monkeypatch):
+    beyond = {**ofm(U55, (1, 2, 2), 126), **feature_map("IFM", (1, 2, 2), 0), "IFM_DEPTH_M1": 1, **kernel()}
+    verified = streamed(monkeypatch, [*operation(U55, "OP_POOL", 1, beyond), STOP])
     assert executed(verified, ETHOS).startswith("m: the stream cannot be executed: ")
-    assert executed(Verified(NEEDS_ENGINE, files=given), ETHOS) == ""
+    assert executed(Verified(NEEDS_ENGINE, files=verified.files), ETHOS) == ""
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,19 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
     assert len(told) == 1, "a bucket that was minimized is not minimized again"
 
 
+def test_trouble_with_one_bucket_costs_the_run_nothing_else(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("of our own making")
+
+    monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
+    monkeypatch.setattr("harness.concluding.minimize", broken)
+    asked = options(tmp_path, max_examples=1, targets=TARGETS[:1])
+    tally = run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), workers)
+    found = read_run(tmp_path)
+    assert (tally.cases, found.info.state, found.minimized) == (1, "done", ())
+    assert found.info.left[0].startswith("not minimized (ZeroDivisionError: of our own making): v1/crash/")
+
+
 def test_hypothesis_shrinks_first_and_the_next_campaign_begins_with_what_it_found(tmp_path, monkeypatch):
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
     monkeypatch.setattr("harness.budget.MOST_A_BUCKET", 4)

@@ -51,7 +51,7 @@ class Nodes:
             lost = sorted(gone & {*self._places})
             for address in gone:
                 for group in (self._new, self._places, self.refused):
-                    group.pop(address, None)  # type: ignore[attr-defined]
+                    group.pop(address, None)
                 del self._busy[address]
             new = sorted({*threads} - known)
             self._new.update((address, threads[address]) for address in new)

@@ -62,7 +62,7 @@ class Unable(msgspec.Struct, frozen=True, tag="unable"):
 Reply = CaseResult | Unable
 
 _parcels = msgspec.msgpack.Decoder(Parcel)
-_replies = msgspec.msgpack.Decoder(Reply)
+_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _identities = msgspec.msgpack.Decoder(Identity)
 
 

@@ -177,21 +177,19 @@ def test_a_lost_scheduler_ends_the_campaign_in_one_line(said, tasks):
         assert next(results).legs == {"eager": "ran"}
         threading.Thread(target=cluster.close, daemon=True).start()
         with pytest.raises(CannotRun, match=r"the scheduler is lost|no node of the cluster is left"):
-            [*results]
+            list(results)
 
 
 def test_a_cluster_without_nodes_says_how_to_start_some(said):
     with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=60) as empty:
         address = empty.scheduler_address
-        with pytest.raises(
-            CannotRun, match=rf"{address}: the cluster has no nodes; start some with 'dask worker {address}"
-        ):
+        with pytest.raises(CannotRun, match=f"{address}: the cluster has no nodes; start .* 'dask worker"):
             connected(address, said.append)
 
 
 @pytest.mark.parametrize("address", ["somewhere", "localhost:8786", "tcp://host", "http://host:80"])
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(BadInput, match="--cluster: .* is no scheduler's address; write for example tcp://HOST:8786"):
+    with pytest.raises(BadInput, match=r"--cluster: .* is no scheduler's address; write for example tcp://HOST:8786"):
         connected(address, print)
 
 

@@ -81,7 +81,7 @@ def test_who_waits_gets_the_place_that_becomes_free():
 
 def test_without_nodes_waiting_ends_with_what_to_do():
     there = nodes()
-    with pytest.raises(CannotRun, match="no node of the cluster is left .* go on with --resume"):
+    with pytest.raises(CannotRun, match=r"no node of the cluster is left .* go on with --resume"):
         there.take()
     there.see({A: 1})
     there.refuse(A, "node a is refused: torch")

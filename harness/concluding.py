@@ -24,7 +24,7 @@ from harness.campaign import BLOCK, Options, Progress, write_case
 from harness.case import Case, read_case
 from harness.corpus import Entry
 from harness.errors import ArmdiffError, CannotRun
-from harness.pool import Pool
+from harness.pool import CaseRunner
 from harness.reduction.judging import BucketJudge
 from harness.reduction.minimizing import Terms, minimize
 from harness.runs import BUGS, Minimized, Run, append
@@ -53,7 +53,7 @@ class Concluding:
     earlier: Run | None
     report: Callable[[str], None]
 
-    def __call__(self, progress: Progress, pool: Pool, budget: Budget) -> Sequence[str]:
+    def __call__(self, progress: Progress, pool: CaseRunner, budget: Budget) -> Sequence[str]:
         """Minimize, and return what was left."""
         before = {any_family(item.bucket) for item in self.earlier.minimized} if self.earlier else set()
         groups = [group for cause, group in by_cause(progress.tally.new).items() if cause not in before]
@@ -79,7 +79,7 @@ class Concluding:
         return left
 
     def _minimized(
-        self, finding: Finding, pool: Pool, budget: Budget, waiting: int, blocks: int
+        self, finding: Finding, pool: CaseRunner, budget: Budget, waiting: int, blocks: int
     ) -> tuple[Minimized, str]:
         """What became of a finding, and the case that cutting began with."""
         until = budget.until_for(waiting)
@@ -103,7 +103,7 @@ class Concluding:
             return made
         return msgspec.structs.replace(made, folder=f"{BUGS}/{name}", repro=repro)
 
-    def _shrunk(self, finding: Finding, pool: Pool, until: float, blocks: int) -> tuple[Finding, int]:
+    def _shrunk(self, finding: Finding, pool: CaseRunner, until: float, blocks: int) -> tuple[Finding, int]:
         """The finding on the smallest graph that Hypothesis comes to, and the cases that it took.
 
         A case that was not drawn in this campaign (one of the database, a user's model) stays as it is.

@@ -31,6 +31,8 @@ def test_every_verb_has_help_with_an_example_and_json(verb):
         (["fuzz", "--time", "soon"], "--time: 'soon' is not a duration; write for example 90s"),
         (["fuzz", "--jobs", "many"], "--jobs: 'many' is not a number of workers"),
         (["fuzz", "--shard", "3/2"], "--shard: '3/2' is no shard"),
+        (["fuzz", "--cluster", "nowhere"], "--cluster: 'nowhere' is no scheduler's address; write for example tcp://"),
+        (["fuzz", "--cluster", "tcp://h:1", "--jobs", "2"], "--jobs: is for this machine, and --cluster was given"),
         (["check", "no-such-file.py"], "no-such-file.py: is no file; give a Python file"),
         (["disasm", "no-such-file.pte"], "no-such-file.pte: cannot be read (No such file or directory); give a .pte"),
         (["disasm", "x", "--target", "TOSA-1.0+INT"], "--target: TOSA-1.0+INT has no command stream; use an Ethos-U"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,6 +25,7 @@ from harness.cli.options import (
     jobs_option,
     json_option,
     known_option,
+    no_warm_option,
     out_option,
     probes_option,
     read_seconds,
@@ -41,6 +43,7 @@ from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import ArmdiffError, BadInput
 from harness.known import known_entries
+from harness.pool import Pool
 from harness.probes import ProbeMode
 from harness.reporting import make_report, write
 from harness.runs import Run, previous_run, read_run, set_aside
@@ -61,6 +64,7 @@ from harness.runs import Run, previous_run, read_run, set_aside
 @probes_option("default")
 @correction_option
 @strict_option
+@no_warm_option
 @click.option("--minimize/--no-minimize", default=True, help="Make the cases of new findings small. Default: yes.")
 @click.option(
     "--database",
@@ -91,6 +95,7 @@ def fuzz(
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    worker: tuple[str, ...],
     minimize: bool,
     database: tuple[str, ...],
     expect: str | None,
@@ -139,10 +144,11 @@ def fuzz(
         entries = on_line(known_entries(corpus_folders(), known, ignored), release_line() or options.expect or None)
         corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say)
+        workers = partial(Pool, command=worker)
         if minimize:
-            tally = run_campaign(options, corpus, reporter.case, afterwards)
+            tally = run_campaign(options, corpus, reporter.case, afterwards, workers=workers)
         else:
-            tally = run_campaign(options, corpus, reporter.case)
+            tally = run_campaign(options, corpus, reporter.case, workers=workers)
     report = _reported(out, corpus)
     finish(
         tally,

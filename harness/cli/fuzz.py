@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,6 +25,7 @@ from harness.cli.options import (
     jobs_option,
     json_option,
     known_option,
+    no_warm_option,
     out_option,
     probes_option,
     read_seconds,
@@ -62,6 +64,7 @@ from harness.runs import Run, previous_run, read_run, set_aside
 @probes_option("default")
 @correction_option
 @strict_option
+@no_warm_option
 @click.option("--minimize/--no-minimize", default=True, help="Make the cases of new findings small. Default: yes.")
 @click.option(
     "--database",
@@ -97,6 +100,7 @@ def fuzz(
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    worker: tuple[str, ...],
     minimize: bool,
     database: tuple[str, ...],
     expect: str | None,
@@ -133,7 +137,7 @@ def fuzz(
         from generators.search import database_at
 
         database_at(database)  # what is wrong with a place is said before anything runs
-    workers = Pool if cluster is None else _workers_of(cluster, corrections, context)
+    workers = partial(Pool, command=worker) if cluster is None else _workers_of(cluster, corrections, context)
     earlier = read_run(out) if resume else None
     if earlier is None:
         set_aside(out)
@@ -148,7 +152,7 @@ def fuzz(
         corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say)
         if minimize:
-            tally = run_campaign(options, corpus, reporter.case, afterwards, workers)
+            tally = run_campaign(options, corpus, reporter.case, afterwards, workers=workers)
         else:
             tally = run_campaign(options, corpus, reporter.case, workers=workers)
     report = _reported(out, corpus)

@@ -109,7 +109,7 @@ def test_every_verb_that_compiles_takes_corrections():
 def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeypatch, tmp_path, options, note, line):
     ran = []
 
-    def campaign(asked, corpus, *_):
+    def campaign(asked, corpus, *_, **__):
         ran.append((asked, corpus))
         return Tally(corpus)
 

@@ -24,9 +24,10 @@ TIME_LIMIT = 300.0
 """Seconds that a script may take: some ten to import and a few to lower, on a machine that does much else besides."""
 
 _STATUSES = {0: DOES_NOT_SHOW, 3: NEEDS_ENGINE}
+# The last line is what gdb says, which the reference model asks for a stack.
 _NOISE = re.compile(
     r"Warning|^\s*warnings?\.warn|^\[|^I \d|^W\d{4} |^INFO|^WARNING|^Failed to load torchao|tlparse"
-    r"|^#\d+ |^Undefined command|^set print thread-events"  # the reference model asks gdb for a stack
+    r"|^#\d+ |^Undefined command|^set print thread-events|^\d+\t\.\./|^Convenience variable|^Invalid thread ID"
 )
 _LINES = 40
 
@@ -100,12 +101,15 @@ def readable(output: str, scratch: str = "") -> str:
     text = re.sub(r'[^\s"\']*/site-packages/', "", text)
     text = re.sub(r'[^\s"\']*/lib/python3\.\d+/', "", text)
     text = re.sub(r"(?<![\w.$:/-])/[\w.+-]+(?:/[\w.+-]+)+/([\w.+-]+)", r"\1", text)
-    lines, before = [], ""
+    text = re.sub(r"^Original traceback:\n(None\n)?", "", text, flags=re.MULTILINE)
+    lines: list[str] = []
+    before, told = "", False
     for line in filter(str.strip, text.splitlines()):
         source = line.startswith("  ") and "Warning: " in before  # a warning shows the line that gave it
-        if not source and not _NOISE.search(line):
+        again = told and line.rstrip()[:400] in lines  # an error's text ends its traceback as well
+        if not source and not again and not _NOISE.search(line):
             lines.append(line.rstrip()[:400])
-        before = line
+        before, told = line, told or line.startswith("actual: ")
     if len(lines) > _LINES:
         lines = [*lines[:8], f"… {len(lines) - _LINES} lines", *lines[len(lines) - _LINES + 8 :]]
     return "\n".join(lines)

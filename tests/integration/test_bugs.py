@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(release_line() != "default", reason="written for
 SAID = {
     "addmm-constant-bias-prepare": ("shows", "actual:   AttributeError: 'Tensor' object has no attribute 'to_tensor'"),
     "neg-ignores-scale": ("shows", "actual   codes"),
-    "vela-batched-softmax": ("needs an Ethos-U engine", "lowered_module_0, output 0 [2, 2, 3, 4]: 44 of 48 elements"),
+    "vela-batched-softmax": ("needs an Ethos-U engine", "of 48 elements are wrong, by up to"),
 }
 
 

@@ -394,3 +394,13 @@ def test_a_script_that_hangs_is_ended(tmp_path):
 def test_output_is_told_without_paths_of_this_machine():
     said = 'File "/home/me/lib/python3.11/site-packages/torch/fx/graph.py", line 3\n/tmp/r/repro.py: UserWarning: no\n'
     assert readable(said) == 'File "torch/fx/graph.py", line 3'
+
+
+def test_an_error_is_told_once():
+    said = "KeyError: k\nwhile doing something\nactual:   KeyError: k\nwhile doing something\nThe bug shows.\n"
+    assert readable(said).splitlines() == [
+        "KeyError: k",
+        "while doing something",
+        "actual:   KeyError: k",
+        "The bug shows.",
+    ]

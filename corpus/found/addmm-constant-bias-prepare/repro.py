@@ -13,7 +13,6 @@ import torch
 from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
-from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from torch import nn
 from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
@@ -21,9 +20,7 @@ from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.register_buffer(
-            "c1", torch.from_numpy(np.random.default_rng(1).uniform(-1.0, 1.0, (4,)).astype(np.float32))
-        )
+        self.register_buffer('c1', torch.from_numpy(np.random.default_rng(1).uniform(-1.0, 1.0, (4,)).astype(np.float32)))
 
     def forward(self, x0, x1):
         n1 = torch.addmm(self.c1, x0, x1)
@@ -37,8 +34,8 @@ def draw(name, index, seed=0):
 
 CALIBRATION = [
     (
-        torch.from_numpy(draw("x0", i).uniform(-1.0, 1.0, (1, 2)).astype(np.float32)),
-        torch.from_numpy(draw("x1", i).uniform(-1.0, 1.0, (2, 4)).astype(np.float32)),
+        torch.from_numpy(draw('x0', i).uniform(-1.0, 1.0, (1, 2)).astype(np.float32)),
+        torch.from_numpy(draw('x1', i).uniform(-1.0, 1.0, (2, 4)).astype(np.float32)),
     )
     for i in range(2)
 ]
@@ -47,7 +44,6 @@ CALIBRATION = [
 def main():
     model = Model().eval()
     compile_spec = TosaCompileSpec(TosaSpecification.create_from_string("TOSA-1.0+INT"))
-    partitioner = TOSAPartitioner(compile_spec)
     quantizer = TOSAQuantizer(compile_spec)
     quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True))
     graph = torch.export.export(model, CALIBRATION[0]).module(check_guards=False)
@@ -59,11 +55,11 @@ if __name__ == "__main__":
     try:
         main()
     except Exception as error:
-        traceback.print_exc()
         while error.__cause__ is not None:  # passes and fx wrap what was raised
             error = error.__cause__
+        traceback.print_exception(error, chain=False, limit=-6)
         print(f"actual:   {type(error).__name__}: {error}")
-        if type(error).__name__ == "AttributeError" and "object has no attribute" in str(error):
+        if type(error).__name__ == 'AttributeError' and 'object has no attribute' in " ".join(str(error).split()):
             print("The bug shows.")
             sys.exit(1)
         print("Another error than the one of this report.")

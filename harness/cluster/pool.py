@@ -15,7 +15,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -107,21 +107,20 @@ class ClusterPool:
         from distributed import KilledWorker
 
         future = self.client.submit(node.answer, parcel, workers=[address], allow_other_workers=False, pure=False)
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
         try:
-            while not done.wait(LOOKS_EVERY):
+            while self.nodes.is_there(address):
                 self.nodes.check()
-                if not self.nodes.is_there(address):
-                    return None
-            if future.cancelled():
-                self.nodes.end(self._scheduler_lost())
-                self.nodes.check()
-            answer = future.result()
-            assert isinstance(answer, bytes)
-            return answer
+                with suppress(TimeoutError):
+                    # even a finished case may wait: its answer is on the node until it is fetched
+                    answer = future.result(timeout=LOOKS_EVERY)
+                    assert isinstance(answer, bytes)
+                    return answer
+            return None
         except KilledWorker:  # it came back under the same address, and was lost again
             return None
+        except CancelledError:
+            self.nodes.end(self._scheduler_lost())
+            raise self._scheduler_lost() from None
         finally:
             with suppress(Exception):
                 future.cancel()

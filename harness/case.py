@@ -145,7 +145,7 @@ def case_digest(case: Case) -> str:
 
 
 _decoder = msgspec.json.Decoder(Case)
-"""Made once, here: the first use of a type is not thread-safe in msgspec (0.22 crashes), and pools read cases in threads."""
+"""Made here, once: the first use of a type is not safe in msgspec (0.22 crashes), and pools read cases in threads."""
 
 
 def decode_case(data: bytes, where: str = "case") -> Case:

@@ -242,5 +242,7 @@ def _check_scheduler(pool: ClusterPool) -> None:
 def _unusable(pool: ClusterPool) -> str:
     if pool.nodes.refused:
         return next(iter(pool.nodes.refused.values()))
+    if not pool.nodes.settled(0.0):
+        return f"{pool.address}: the nodes do not answer within {ASKING:.0f} s; see what 'dask worker' prints there"
     command = f"dask worker {pool.address} --nworkers 2 --nthreads 1"
     return f"{pool.address}: the cluster has no nodes; start some with '{command}'"

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import types
 
 import msgspec
 import pytest
@@ -222,6 +223,19 @@ def test_a_cluster_without_nodes_says_how_to_start_some(said):
         address = empty.scheduler_address
         with pytest.raises(CannotRun, match=f"{address}: the cluster has no nodes; start .* 'dask worker"):
             connected(address, said.append)
+
+
+def test_nodes_that_do_not_answer_are_told_from_none(monkeypatch):
+    client = types.SimpleNamespace(
+        run_on_scheduler=lambda _: b"",
+        nthreads=lambda: {"tcp://a:1": 1},
+        run=lambda *_, **__: threading.Event().wait(5),
+        close=lambda **_: None,
+    )
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: client)
+    monkeypatch.setattr("harness.cluster.pool.ASKING", 0.0)
+    with pytest.raises(CannotRun, match="the nodes do not answer within 0 s; see what 'dask worker' prints there"):
+        connected("tcp://s:1", print)
 
 
 @pytest.mark.parametrize("address", ["somewhere", "localhost:8786", "tcp://host", "http://host:80"])

@@ -32,7 +32,7 @@ from harness.workers import Death, Limits
 LOST = "NodeLost"
 MOST_LOSSES = 3
 """Nodes that may be lost while they run a case, before the case is to blame."""
-CONNECTING, ASKING, LEAVING = 15.0, 60.0, 5.0
+CONNECTING, ASKING, LEAVING = 15.0, 60.0, 20.0
 """Seconds for the scheduler to answer, for nodes to say what they are, and for nodes to hear of the end."""
 LOOKS_EVERY = 0.5
 """Seconds between two looks at who is there."""

@@ -171,7 +171,7 @@ class ClusterPool:
             found = self.client.run(node.identity, workers=[address])[address]
             problem = difference(self.wanted, unpacked_identity(found))
         except Exception as error:  # noqa: BLE001 — whatever a node raises: armdiff is not there, or not this one
-            problem = f"armdiff does not run there ({type(error).__name__}: {error})"
+            problem = f"armdiff does not run there ({_line_of(error)})"
         if problem is None:
             self.nodes.accept(address)
             if self._begun:
@@ -212,8 +212,9 @@ def connected(
     try:
         client = Client(address, timeout=CONNECTING, set_as_default=False, name="armdiff")
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CannotRun(f"{address}: no scheduler answers ({reason}); start one with 'dask scheduler'") from None
+        raise CannotRun(
+            f"{address}: no scheduler answers ({_line_of(error)}); start one with 'dask scheduler'"
+        ) from None
     pool = ClusterPool(client, address, wanted or own_identity(), say, worker, limit)
     try:
         _check_scheduler(pool)
@@ -234,7 +235,7 @@ def _check_scheduler(pool: ClusterPool) -> None:
         pool.client.run_on_scheduler(node.identity)
     except Exception as error:  # noqa: BLE001 — whatever importing it raised there
         raise CannotRun(
-            f"{pool.address}: armdiff does not run there ({type(error).__name__}: {error}); "
+            f"{pool.address}: armdiff does not run there ({_line_of(error)}); "
             f"start the scheduler where armdiff is installed: {REMEDY}"
         ) from None
 
@@ -246,3 +247,9 @@ def _unusable(pool: ClusterPool) -> str:
         return f"{pool.address}: the nodes do not answer within {ASKING:.0f} s; see what 'dask worker' prints there"
     command = f"dask worker {pool.address} --nworkers 2 --nthreads 1"
     return f"{pool.address}: the cluster has no nodes; start some with '{command}'"
+
+
+def _line_of(error: Exception) -> str:
+    """An error of the engine's in one line."""
+    first, *_ = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -2,7 +2,8 @@
 
 Without either limit it draws 100 graphs. What the corpus and ``--known`` hold is known and does not count as
 new. New buckets are minimized within the time (``harness.concluding``). ``--resume`` goes on with the run in
-``--out``: what it was asked for is taken from there, and an option that says otherwise is refused.
+``--out``: what it was asked for is taken from there, and an option that says otherwise is refused. With
+``--cluster`` the cases run on other machines (``harness.cluster``), and all else is the same.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -32,7 +32,7 @@ from harness.workers import Death, Limits
 LOST = "NodeLost"
 MOST_LOSSES = 3
 """Nodes that may be lost while they run a case, before the case is to blame."""
-CONNECTING, ASKING, LEAVING = 15.0, 60.0, 5.0
+CONNECTING, ASKING, LEAVING = 15.0, 60.0, 20.0
 """Seconds for the scheduler to answer, for nodes to say what they are, and for nodes to hear of the end."""
 LOOKS_EVERY = 0.5
 """Seconds between two looks at who is there."""
@@ -107,21 +107,20 @@ class ClusterPool:
         from distributed import KilledWorker
 
         future = self.client.submit(node.answer, parcel, workers=[address], allow_other_workers=False, pure=False)
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
         try:
-            while not done.wait(LOOKS_EVERY):
+            while self.nodes.is_there(address):
                 self.nodes.check()
-                if not self.nodes.is_there(address):
-                    return None
-            if future.cancelled():
-                self.nodes.end(self._scheduler_lost())
-                self.nodes.check()
-            answer = future.result()
-            assert isinstance(answer, bytes)
-            return answer
+                with suppress(TimeoutError):
+                    # even a finished case may wait: its answer is on the node until it is fetched
+                    answer = future.result(timeout=LOOKS_EVERY)
+                    assert isinstance(answer, bytes)
+                    return answer
+            return None
         except KilledWorker:  # it came back under the same address, and was lost again
             return None
+        except CancelledError:
+            self.nodes.end(self._scheduler_lost())
+            raise self._scheduler_lost() from None
         finally:
             with suppress(Exception):
                 future.cancel()
@@ -172,7 +171,7 @@ class ClusterPool:
             found = self.client.run(node.identity, workers=[address])[address]
             problem = difference(self.wanted, unpacked_identity(found))
         except Exception as error:  # noqa: BLE001 — whatever a node raises: armdiff is not there, or not this one
-            problem = f"armdiff does not run there ({type(error).__name__}: {error})"
+            problem = f"armdiff does not run there ({_line_of(error)})"
         if problem is None:
             self.nodes.accept(address)
             if self._begun:
@@ -213,8 +212,9 @@ def connected(
     try:
         client = Client(address, timeout=CONNECTING, set_as_default=False, name="armdiff")
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CannotRun(f"{address}: no scheduler answers ({reason}); start one with 'dask scheduler'") from None
+        raise CannotRun(
+            f"{address}: no scheduler answers ({_line_of(error)}); start one with 'dask scheduler'"
+        ) from None
     pool = ClusterPool(client, address, wanted or own_identity(), say, worker, limit)
     try:
         _check_scheduler(pool)
@@ -235,7 +235,7 @@ def _check_scheduler(pool: ClusterPool) -> None:
         pool.client.run_on_scheduler(node.identity)
     except Exception as error:  # noqa: BLE001 — whatever importing it raised there
         raise CannotRun(
-            f"{pool.address}: armdiff does not run there ({type(error).__name__}: {error}); "
+            f"{pool.address}: armdiff does not run there ({_line_of(error)}); "
             f"start the scheduler where armdiff is installed: {REMEDY}"
         ) from None
 
@@ -243,5 +243,13 @@ def _check_scheduler(pool: ClusterPool) -> None:
 def _unusable(pool: ClusterPool) -> str:
     if pool.nodes.refused:
         return next(iter(pool.nodes.refused.values()))
+    if not pool.nodes.settled(0.0):
+        return f"{pool.address}: the nodes do not answer within {ASKING:.0f} s; see what 'dask worker' prints there"
     command = f"dask worker {pool.address} --nworkers 2 --nthreads 1"
     return f"{pool.address}: the cluster has no nodes; start some with '{command}'"
+
+
+def _line_of(error: Exception) -> str:
+    """An error of the engine's in one line."""
+    first, *_ = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -16,8 +16,10 @@ Imports torch and executorch: only worker processes import this module.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -52,6 +54,7 @@ def run_pipeline(
     :param stage: entered with the name of each stage while it runs.
     :raises Exception: whatever upstream raises.
     """
+    _make_importable(model)
     pipeline = _pipeline(model, samples, target, recipe)
     pipeline.pop_stage("check_count.exir")
     verdicts: list[str] = []
@@ -74,6 +77,19 @@ def _pipeline(model: torch.nn.Module, samples: list[Sample], target: Target, rec
         pipeline = pipelines.TosaPipelineINT(model, samples[0], [], [], tosa_extensions=extensions)
     quantizer = stack_for(target, recipe).quantizer
     return pipeline.change_args("quantize", ArmQuantize(quantizer, calibration_samples=samples))
+
+
+def _make_importable(model: torch.nn.Module) -> None:
+    """Let strict export, which the tester uses, import the module that the class says it was defined in."""
+    scope = type(model).forward.__globals__
+    if scope["__name__"] not in sys.modules or scope["__name__"] in _made_up:
+        _made_up.add(scope["__name__"])
+        module = sys.modules[scope["__name__"]] = ModuleType(scope["__name__"])
+        module.__dict__.update(scope)
+
+
+_made_up: set[str] = set()
+"""Modules that exist only here: the source of a case's module is executed, not imported."""
 
 
 def _watched(

@@ -124,3 +124,20 @@ def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeyp
     [(asked, corpus)] = ran
     assert asked.asked.expect == ("".join(options[1:]))
     assert {entry.line for entry in corpus} == {line}
+
+
+@pytest.mark.parametrize(("options", "words"), [([], ()), (["--no-warm"], ("--without=all",))])
+def test_no_warm_reaches_the_workers_of_a_campaign(monkeypatch, tmp_path, options, words):
+    commands = []
+
+    def campaign(asked, corpus, *_, workers):
+        commands.append(workers(1).command)
+        return Tally(corpus)
+
+    module = sys.modules["harness.cli.fuzz"]
+    for name in ("need_environment", "need_engine"):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(module, "run_campaign", campaign)
+    result = CliRunner().invoke(main, ["fuzz", "--out", str(tmp_path / "out"), *options])
+    assert result.exit_code == 0, result.output
+    assert commands == [(sys.executable, "-m", "harness.worker", *words)]

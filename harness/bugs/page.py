@@ -19,6 +19,7 @@ from typing import Any
 import jinja2
 
 from harness.aten import GETITEM
+from harness.bugs.script import OWN_ERROR
 from harness.bugs.verifying import IO_FILE, SHOWS, Verified, readable
 from harness.building import model_source
 from harness.case import Case
@@ -154,6 +155,7 @@ def report_text(facts: Facts) -> str:
 def _message(finding: Finding) -> str:
     """What armdiff said, with the words of its own explained."""
     text = _sentence(readable(finding.message)).replace("during leg:tosa-reference", "on the TOSA reference model")
+    text = text.removeprefix(f"{OWN_ERROR} on the TOSA reference model: ")
     if finding.pass_name == "Vela" and finding.oracle in VALUE_ORACLES:
         text = f"On the module's own inputs, the command stream executed on armdiff's model of the Ethos-U: {text}"
     return text
@@ -197,7 +199,9 @@ def _summary(facts: Facts) -> str:
     size = measured_size(finding.measured)
     match finding.oracle:
         case "crash" if finding.stage.startswith("leg:"):
-            return f"{lowered}, gives a program that does not run on the TOSA reference model."
+            return (
+                f"{lowered}, gives a program that cannot be run with the TOSA reference model in its delegates' place."
+            )
         case "crash" if finding.stage == "vela":
             return f"{lowered}, gives a TOSA graph that Vela does not compile."
         case "crash":

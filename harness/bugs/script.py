@@ -42,7 +42,7 @@ from harness.triage import Finding
 
 Form = Literal["crash", "values", "quality", "unchanged", "borders", "zero_points", "stream"]
 
-_OWN_ERROR = "ReferenceModelError"
+OWN_ERROR = "ReferenceModelError"
 """armdiff's own type for an invalid answer; a script raises RuntimeError with the same words."""
 _STABLE = re.compile(r"(?<!\w)'[^']*'|\b\w*\d[\w.]*|\b\w+_\w+\b|[{}\[\]()<>,]|\s-\s")
 _ENDS = "during {stage}: "
@@ -150,7 +150,7 @@ def _crash(case: Case, finding: Finding) -> dict[str, Any]:
     runs = finding.stage.startswith("leg:")
     last = "lower" if runs else finding.stage
     return {
-        "error": "RuntimeError" if kind == _OWN_ERROR else kind,
+        "error": "RuntimeError" if kind == OWN_ERROR else kind,
         "part": stable_part(finding),
         "signal": int(number) if number is not None else None,
         "caught": "(Exception, SystemExit)" if kind == "SystemExit" else "Exception",

@@ -26,7 +26,7 @@ TIME_LIMIT = 300.0
 _STATUSES = {0: DOES_NOT_SHOW, 3: NEEDS_ENGINE}
 # The last line is what gdb says, which the reference model asks for a stack.
 _NOISE = re.compile(
-    r"Warning|^\s*warnings?\.warn|^\[|^I \d|^W\d{4} |^INFO|^WARNING|^Failed to load torchao|tlparse"
+    r"Warning|^\s*warnings?\.warn|^\[|^I \d|^[EIW]\d{4} |^INFO|^WARNING|^Failed to load torchao|tlparse"
     r"|^#\d+ |^Undefined command|^set print thread-events|^\d+\t\.\./|^Convenience variable|^Invalid thread ID"
 )
 _LINES = 40

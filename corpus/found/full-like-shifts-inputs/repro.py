@@ -33,7 +33,10 @@ def draw(name, index, seed=0):
 
 
 CALIBRATION = [
-    (torch.from_numpy(draw('x0', i).uniform(-1.0, 1.0, (1, 4)).astype(np.float32)), torch.from_numpy(draw('x1', i).uniform(-1.0, 1.0, (1, 4)).astype(np.float32)))
+    (
+        torch.from_numpy(draw('x0', i).uniform(-1.0, 1.0, (1, 4)).astype(np.float32)),
+        torch.from_numpy(draw('x1', i).uniform(-1.0, 1.0, (1, 4)).astype(np.float32)),
+    )
     for i in range(2)
 ]
 

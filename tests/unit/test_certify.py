@@ -127,6 +127,19 @@ def test_an_entry_may_be_hidden_behind_another_bug(tmp_path, default_line):
     assert not mine.knows(finding(B))
 
 
+def test_what_was_hidden_is_expected_once_nothing_stands_before_it(tmp_path, default_line):
+    before = entry(tmp_path, "before", B)
+    hidden = entry(tmp_path, "hidden", A)
+    expected = Expectation(status="hidden", bucket=A, other=(B,))
+    status = msgspec.structs.replace(hidden.status, lines={"default": expected})
+    hidden = msgspec.structs.replace(hidden, status=status)
+    assert not hidden.knows(finding(A))
+    kept = with_corrections([before, hidden], (Correction("c", ("else",), "c.", "c.", (), ((),)),))
+    assert not kept[1].knows(finding(A))
+    renewed = with_corrections([before, hidden], (Correction("c", ("before",), "c.", "c.", (), ((),)),))
+    assert renewed[1].knows(finding(A))
+
+
 def test_comparisons_are_kept_by_what_they_depend_on(tmp_path, monkeypatch):
     file = tmp_path / "deep" / "comparisons.jsonl"
     row = Comparison(variant=(NEG,), what="other TOSA", stock=(finding(A),))

@@ -6,6 +6,7 @@ are running, for every new bucket found so far (a share of the time at most), an
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,9 +15,11 @@ from harness.triage import Finding
 
 REPORTS = 8.0
 """Seconds for the reports of a run."""
-A_BUCKET = 60.0
-"""Seconds that minimizing a bucket should have."""
+A_BUCKET = 90.0
+"""Seconds that minimizing a bucket, and writing and trying its script, should have."""
 MOST_A_BUCKET = 300.0
+MINIMIZING = 0.75
+"""The part of a bucket's time that minimization may take; its script takes the rest."""
 SHARE = 0.4
 """The part of the time that minimization may take from drawing."""
 
@@ -62,9 +65,13 @@ class Budget:
         now = time.monotonic()
         if self.seconds is None:
             return now + MOST_A_BUCKET
-        left = self.seconds - self.spent - REPORTS
-        return now + max(0.0, min(MOST_A_BUCKET, left / max(1, waiting)))
+        return now + max(0.0, min(MOST_A_BUCKET, MINIMIZING * self.left / max(1, waiting)))
+
+    @property
+    def left(self) -> float:
+        """Seconds until reports have to be written."""
+        return math.inf if self.seconds is None else self.seconds - self.spent - REPORTS
 
     def is_over(self) -> bool:
         """Is there no time for anything but the reports?"""
-        return self.seconds is not None and self.spent + REPORTS >= self.seconds
+        return self.left <= 0

@@ -31,7 +31,7 @@ from harness.compat.releases import installed, release_line
 from harness.corpus import Entry
 from harness.engines import EngineChoice
 from harness.errors import CannotRun
-from harness.pool import Pool
+from harness.pool import CaseRunner, Pool
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
 from harness.runs import CASES, Asked, Done, RunInfo, append, cannot_write, mended, read_run, write_info
@@ -151,8 +151,8 @@ def run_campaign(
     options: Options,
     corpus: Sequence[Entry],
     report: Callable[[Progress, CaseResult], None],
-    afterwards: Callable[[Progress, Pool, Budget], Sequence[str]] = lambda *_: (),
-    workers: Callable[[int], Pool] = Pool,
+    afterwards: Callable[[Progress, CaseRunner, Budget], Sequence[str]] = lambda *_: (),
+    workers: Callable[[int], CaseRunner] = Pool,
 ) -> Tally:
     """Run a campaign to its end (or its time limit, or Ctrl-C) and return the tally.
 
@@ -214,7 +214,7 @@ def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo
 
 
 def _results(
-    options: Options, pool: Pool, tally: Tally, budget: Budget, done: set[int]
+    options: Options, pool: CaseRunner, tally: Tally, budget: Budget, done: set[int]
 ) -> Iterator[tuple[int, CaseResult]]:
     """Numbers and results of the cases that were not run yet, in order."""
     running: deque[int] = deque()

@@ -144,6 +144,10 @@ def case_digest(case: Case) -> str:
     return hashlib.sha256(encode_case(anonymous)).hexdigest()[:12]
 
 
+_decoder = msgspec.json.Decoder(Case)
+"""Made here, once: the first use of a type is not safe in msgspec (0.22 crashes), and pools read cases in threads."""
+
+
 def decode_case(data: bytes, where: str = "case") -> Case:
     """Decode and check a case.
 
@@ -153,7 +157,7 @@ def decode_case(data: bytes, where: str = "case") -> Case:
 
     _reject_non_finite(data, where)
     try:
-        case = msgspec.json.decode(data, type=Case)
+        case = _decoder.decode(data)
     except msgspec.MsgspecError as error:
         problem, _, path = str(error).partition(" - at ")
         raise BadInput(

@@ -19,11 +19,12 @@ import msgspec
 
 from harness.budget import Budget
 from harness.bugs import write_bug
+from harness.bugs.verifying import TIME_LIMIT
 from harness.campaign import BLOCK, Options, Progress, write_case
 from harness.case import Case, read_case
 from harness.corpus import Entry
-from harness.errors import ArmdiffError
-from harness.pool import Pool
+from harness.errors import ArmdiffError, CannotRun
+from harness.pool import CaseRunner
 from harness.reduction.judging import BucketJudge
 from harness.reduction.minimizing import Terms, minimize
 from harness.runs import BUGS, Minimized, Run, append
@@ -31,6 +32,8 @@ from harness.summary import by_cause
 from harness.triage import Finding, any_family
 
 REDUCTIONS, SHRUNK = "reductions", "hypothesis"
+SHORTEST_TRY = 20.0
+"""Seconds that a script gets, even if the time is over: most of them are imports."""
 SHRINKING = 0.3
 """The part of a bucket's time that Hypothesis' shrinking may take."""
 MOST_SHRINKING = 40
@@ -50,7 +53,7 @@ class Concluding:
     earlier: Run | None
     report: Callable[[str], None]
 
-    def __call__(self, progress: Progress, pool: Pool, budget: Budget) -> Sequence[str]:
+    def __call__(self, progress: Progress, pool: CaseRunner, budget: Budget) -> Sequence[str]:
         """Minimize, and return what was left."""
         before = {any_family(item.bucket) for item in self.earlier.minimized} if self.earlier else set()
         groups = [group for cause, group in by_cause(progress.tally.new).items() if cause not in before]
@@ -62,37 +65,45 @@ class Concluding:
                 continue
             self.report(f"minimizing {place + 1} of {len(groups)}: {finding.bucket}")
             blocks = 1 + progress.tally.graphs * self.options.shard[1] // BLOCK
-            made, start = self._minimized(finding, pool, budget.until_for(len(groups) - place), blocks)
+            try:
+                made, start = self._minimized(finding, pool, budget, len(groups) - place, blocks)
+            except CannotRun:
+                raise
+            except Exception as error:  # noqa: BLE001 -- one bucket must not cost the run its other findings
+                left.append(f"not minimized ({type(error).__name__}: {error}): {finding.bucket}")
+                continue
             append(self.options.out, [made])
             if made.state == "stopped":
                 folder = self.options.out / REDUCTIONS
                 left.append(f"stopped early: {made.final}; 'armdiff reduce {start} --out {folder}' goes on")
         return left
 
-    def _minimized(self, finding: Finding, pool: Pool, until: float, blocks: int) -> tuple[Minimized, str]:
+    def _minimized(
+        self, finding: Finding, pool: CaseRunner, budget: Budget, waiting: int, blocks: int
+    ) -> tuple[Minimized, str]:
         """What became of a finding, and the case that cutting began with."""
+        until = budget.until_for(waiting)
         terms = Terms(self.corpus, self.options.corrections, self.options.ethos_u_engine, until)
         start, tries = self._shrunk(finding, pool, until, blocks)
         folder = self.options.out / REDUCTIONS / Path(start.case).stem
         made, smallest = minimize(start, pool, folder, terms)
         made = msgspec.structs.replace(made, origin=finding.case, tries=made.tries + tries)
         if made.state != "lost":
-            made = self._written(made, smallest, bug_name(finding))
+            made = self._written(made, smallest, bug_name(finding), budget.left / waiting)
         inside = {name: os.path.relpath(path, self.options.out) for name, path in _paths(made).items()}
         return msgspec.structs.replace(made, **inside), start.case
 
-    def _written(self, made: Minimized, smallest: Finding, name: str) -> Minimized:
-        """Write the bug's folder. What keeps its script from running is told in it, and loses nothing."""
+    def _written(self, made: Minimized, smallest: Finding, name: str, left: float) -> Minimized:
+        """Write the bug's folder, trying its script for so many seconds at most; what prevents it is told."""
+        folder, limit = self.options.out / BUGS / name, max(SHORTEST_TRY, min(TIME_LIMIT, left))
         try:
-            repro = write_bug(
-                self.options.out / BUGS / name, Path(made.case), smallest, minimized=made, corpus=self.corpus
-            )
+            repro = write_bug(folder, Path(made.case), smallest, minimized=made, corpus=self.corpus, timeout=limit)
         except ArmdiffError as error:
             self.report(f"no report of {made.bucket}: {error}")
             return made
         return msgspec.structs.replace(made, folder=f"{BUGS}/{name}", repro=repro)
 
-    def _shrunk(self, finding: Finding, pool: Pool, until: float, blocks: int) -> tuple[Finding, int]:
+    def _shrunk(self, finding: Finding, pool: CaseRunner, until: float, blocks: int) -> tuple[Finding, int]:
         """The finding on the smallest graph that Hypothesis comes to, and the cases that it took.
 
         A case that was not drawn in this campaign (one of the database, a user's model) stays as it is.

@@ -12,7 +12,8 @@
 
     [lines.seed]
     status = "reproduces"           # or "fixed": it does not show there (any more, or yet), or "hidden": only
-                                    # the bugs of ``other`` show, and end the case before or stand in its way
+                                    # the bugs of ``other`` show, and end the case before or stand in its way;
+                                    # with a ``bucket``, that is what shows once corrections remove those
     bucket = "v1/numeric/…"         # the coarse bucket on this line
     message = "(-127, 127)"         # optional: a part of the finding's message
     also = ["v1/qparams/…"]         # optional: further buckets in which this very bug shows
@@ -188,7 +189,8 @@ def on_line(corpus: Sequence[Entry], line: str | None) -> list[Entry]:
 def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction]) -> list[Entry]:
     """What to expect of a corpus while corrections apply: the bugs that they remove are gone.
 
-    A corrected entry expects nothing but the bugs of entries that no correction removes.
+    A corrected entry expects nothing but the bugs of entries that no correction removes. A hidden one that says
+    what its bug shows as expects it when nothing stands in its way any more.
     """
     corrected = {name for correction in corrections for name in correction.entries}
     removed = {
@@ -206,6 +208,8 @@ def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction])
         renewed = msgspec.structs.replace(expected, other=left)
         if entry.name in corrected:
             renewed = Expectation(status="fixed", other=left)
+        elif expected.status == "hidden" and expected.bucket and not left:
+            renewed = msgspec.structs.replace(renewed, status="reproduces")
         lines = {**entry.status.lines, line: renewed}
         return msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, lines=lines))
 

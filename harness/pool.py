@@ -6,7 +6,8 @@ last stage and the last lines of native output; if not, the answer counts, and t
 A worker that was killed from outside says nothing about its case, which is tried a few times.
 
 Results come in the order of the tasks, whichever worker finished first, so that a run's output
-does not depend on timing.
+does not depend on timing. What a campaign needs of a pool is a ``CaseRunner``: the workers may be on this
+machine (``Pool``) or on many (``harness.cluster``).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from types import TracebackType
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -47,6 +50,41 @@ _TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
+
+
+class CaseRunner(Protocol):
+    """Something that runs cases on several workers. Use as a context manager."""
+
+    @property
+    def jobs(self) -> int:
+        """Workers that there are at the moment."""
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[CaseResult]:
+        """Run tasks on all workers; results come in the order of the tasks.
+
+        ``tasks`` is consumed a few ahead of the workers, so that an endless iterator is fine.
+
+        :raises CannotRun: there is no worker to run them.
+        """
+
+    def __enter__(self) -> CaseRunner: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
+def in_order(
+    begin: Callable[[_Task], Future[_Result]], tasks: Iterable[_Task], width: Callable[[], int]
+) -> Iterator[_Result]:
+    """Begin tasks a few ahead of so many workers, and hand back their results in the order of the tasks."""
+    waiting: deque[Future[_Result]] = deque()
+    for task in tasks:
+        waiting.append(begin(task))
+        while len(waiting) > 2 * width() or (waiting and waiting[0].done()):
+            yield waiting.popleft().result()
+    for future in waiting:
+        yield future.result()
 
 
 @dataclass
@@ -107,13 +145,7 @@ class Pool:
         return answer
 
     def _in_order(self, ask: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
-        waiting: list[Future[_Result]] = []
-        for task in tasks:
-            waiting.append(self._executor.submit(ask, task))
-            while len(waiting) > 2 * self.jobs or (waiting and waiting[0].done()):
-                yield waiting.pop(0).result()
-        for future in waiting:
-            yield future.result()
+        return in_order(lambda task: self._executor.submit(ask, task), tasks, lambda: self.jobs)
 
     def run_one(self, task: Task) -> CaseResult:
         """Run one task, turning a worker's death into a finding."""
@@ -122,9 +154,9 @@ class Pool:
             assert isinstance(answer, CaseResult)
             return answer
         second = self._ask(task)
-        finding = _finding_of_death(task, answer)
+        finding = finding_of_death(task, answer)
         if isinstance(second, Death):
-            again = _finding_of_death(task, second)
+            again = finding_of_death(task, second)
             repeated = again.bucket == finding.bucket
             return CaseResult(
                 case=task.case,
@@ -205,7 +237,8 @@ _MESSAGES = {
 }
 
 
-def _finding_of_death(task: Task, death: Death) -> Finding:
+def finding_of_death(task: Task, death: Death) -> Finding:
+    """The ``crash`` finding of a case whose worker died, under this machine's path of the case."""
     from harness.registry import oracles
 
     case = read_case(Path(task.case))

@@ -182,8 +182,34 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
     seconds: dict[str, float] = {}
 
 
-Question = Task | CaptureTask | EmitTask | CompareTask
-Answer = CaseResult | Captured | Emitted | Compared
+class TimeTask(msgspec.Struct, frozen=True, kw_only=True, tag="time"):
+    """Process the cases of one graph, one after the other, and say how long it took (``harness.bench``).
+
+    :param cases: paths of case files; their tensors lie beside them.
+    """
+
+    cases: tuple[str, ...]
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
+    """What one graph took.
+
+    :param wall: seconds by the clock.
+    :param processor: seconds of processor time, child processes included.
+    :param stages: stage -> seconds by the clock; what is in none is the rest of ``wall``.
+    :param failed: target -> why nothing was compiled for it.
+    :param resident: bytes of the process in memory afterwards.
+    """
+
+    wall: float
+    processor: float
+    stages: dict[str, float] = {}
+    failed: dict[str, str] = {}
+    resident: int = 0
+
+
+Question = Task | CaptureTask | EmitTask | CompareTask | TimeTask
+Answer = CaseResult | Captured | Emitted | Compared | Timed
 Message = Question | Stage | Answer
 
 _encoder = msgspec.msgpack.Encoder()

@@ -2,24 +2,24 @@
 
 Started by ``harness.pool`` as ``python -m harness.worker``. Frames go over the original standard
 output; everything that native code prints is sent to standard error, which the pool points at a
-log file. One torch thread.
+log file. One torch thread. ``--without=NAME`` leaves out a trick of ``harness.compat.warm``, or ``all``.
 """
 
 from __future__ import annotations
 
 import copy
 import ctypes
-import gc
 import logging
 import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from harness.compat.warm import between_cases, names, warm_up
 from harness.errors import ArmdiffError
 from harness.observation import Mismatch, Observation
 from harness.protocol import (
@@ -37,6 +37,7 @@ from harness.protocol import (
     receive,
     send,
 )
+from harness.workers import WITHOUT
 
 PR_SET_PDEATHSIG = 1
 """From linux/prctl.h."""
@@ -49,25 +50,27 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     die_with_parent()
     send(answers, Stage("import"))
+    get_ready(sys.argv[1:])
+    send(answers, Stage("ready"))
+    while (task := receive(sys.stdin.buffer)) is not None:
+        send(answers, _serve(task, lambda stage: send(answers, Stage(stage))))
+        between_cases()
+
+
+def get_ready(words: Sequence[str]) -> None:
+    """Import what a case needs, and warm up.
+
+    :param words: the process's own arguments.
+    """
     import torch
 
     torch.set_num_threads(1)
     from harness import running
-    from harness.compat.sharing import warm
 
     logging.disable(logging.WARNING)
     assert running
-    warm()
-    # The imports leave some two million objects that never die: freezing them makes a collection
-    # cheap, and none runs inside a lowering, which makes so much garbage that it would run often.
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    send(answers, Stage("ready"))
-    while (task := receive(sys.stdin.buffer)) is not None:
-        send(answers, _serve(task, lambda stage: send(answers, Stage(stage))))
-        gc.collect()
-        gc.freeze()  # what a task leaves behind are caches: the next collection need not look at them
+    # Tricks come last: the imports leave some two million objects that never die, and one trick freezes them.
+    warm_up(names([word.removeprefix(WITHOUT) for word in words if word.startswith(WITHOUT)]))
 
 
 def die_with_parent() -> None:

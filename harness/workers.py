@@ -22,12 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import CannotRun
-from harness.protocol import Answer, Captured, CaseResult, Compared, Emitted, Question, Stage, receive, send
+from harness.protocol import Answer, Captured, CaseResult, Compared, Emitted, Question, Stage, Timed, receive, send
 
 HANG, OUT_OF_MEMORY = "Hang", "OutOfMemory"
 KILLED = "SIGKILL"
 """No program does this to itself: somebody else killed it, the kernel out of memory or a person."""
 WORKER = (sys.executable, "-m", "harness.worker")
+WITHOUT = "--without="
+"""Begins an argument of a worker: the name of a trick that it leaves out (``harness.compat.warm``)."""
 GIB = 1 << 30
 _LOG_LINES = 200
 _WATCHED_EVERY = 0.2
@@ -48,6 +50,14 @@ class Limits:
     memory: int = 8 * GIB
     cases: int = 200
     resident: int = GIB
+
+
+def worker_command(without: Sequence[str] = ()) -> tuple[str, ...]:
+    """What is started as a worker.
+
+    :param without: tricks that it leaves out.
+    """
+    return (*WORKER, *(f"{WITHOUT}{name}" for name in without))
 
 
 def limits_for(jobs: int, seconds: float) -> Limits:
@@ -89,7 +99,7 @@ class Worker:
             with suppress(BrokenPipeError):
                 send(self.process.stdin, task)
             while (message := receive(self.process.stdout)) is not None:
-                if isinstance(message, (CaseResult, Captured, Emitted, Compared)):
+                if isinstance(message, (CaseResult, Captured, Emitted, Compared, Timed)):
                     self.served += 1
                     return message
                 if isinstance(message, Stage):

@@ -92,6 +92,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     :param why: the verdict's reason in one sentence.
     :param needs: corrections that were applied along with it.
     :param graphs: target -> how many graphs were compared.
+    :param patch: name of the diff beside it, if one was exported and certified.
     :param command: how to make it again.
     """
 

@@ -115,7 +115,8 @@ def _lines(item: Certificate) -> Iterator[str]:
             yield f"| `{function.module}:{function.place}` | {function.installed} | {function.corrected} |"
         yield ""
     if item.patch:
-        yield f"Patch: `{item.patch}`"
+        release = item.releases.get("executorch", "")
+        yield f"Patch: `{item.patch}` beside this page; `git apply` takes it in ExecuTorch {release}."
         yield ""
     yield f"Digest of the correction {item.digest}. To make this certificate again: `{item.command}`"
 

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import bisect, census, certify, check, disasm, doctor, fuzz, reduce, replay, report, table
+from harness.cli import bench, bisect, census, certify, check, disasm, doctor, fuzz, reduce, replay, report, table
 from harness.errors import ArmdiffError
 
 
@@ -53,6 +53,7 @@ for _verb in (
     report.report,
     certify.certify,
     table.table,
+    bench.bench,
     bisect.bisect,
     census.census,
     disasm.disasm,

@@ -116,8 +116,8 @@ def _patched(correction: Correction, certificate: Certificate, folder: Path, pla
             difference = patch_difference(correction, plan, pool, patched)
     if difference:
         why = f"the exported patch does not give what the correction gives: {difference}"
-        return msgspec.structs.replace(certificate, verdict="refused", why=why, patch=str(file))
-    return msgspec.structs.replace(certificate, patch=str(file))
+        return msgspec.structs.replace(certificate, verdict="refused", why=why, patch=file.name)
+    return msgspec.structs.replace(certificate, patch=file.name)
 
 
 class _Progress:

@@ -17,6 +17,7 @@ from harness.cli.options import (
     engine_option,
     jobs_option,
     json_option,
+    no_warm_option,
     out_option,
     probes_option,
     strict_option,
@@ -48,6 +49,7 @@ from harness.target import parse_target
 @probes_option("all")
 @correction_option
 @strict_option
+@no_warm_option
 @out_option
 @json_option
 def check(
@@ -60,6 +62,7 @@ def check(
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    worker: tuple[str, ...],
     out: Path,
     json_file: str | None,
 ) -> None:
@@ -82,7 +85,7 @@ def check(
     need_engine(engine, targets)
     corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
     tally, reporter = Tally(corpus, strict=strict), Reporter(None)
-    with Pool(min(jobs, len(targets))) as pool, reporter:
+    with Pool(min(jobs, len(targets)), command=worker) as pool, reporter:
         tasks = []
         for name in targets:
             spelled = recipe if parse_target(name).quantized else "float"

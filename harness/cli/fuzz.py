@@ -2,14 +2,16 @@
 
 Without either limit it draws 100 graphs. What the corpus and ``--known`` hold is known and does not count as
 new. New buckets are minimized within the time (``harness.concluding``). ``--resume`` goes on with the run in
-``--out``: what it was asked for is taken from there, and an option that says otherwise is refused.
+``--out``: what it was asked for is taken from there, and an option that says otherwise is refused. With
+``--cluster`` the cases run on other machines (``harness.cluster``), and all else is the same.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,6 +26,7 @@ from harness.cli.options import (
     jobs_option,
     json_option,
     known_option,
+    no_warm_option,
     out_option,
     probes_option,
     read_seconds,
@@ -41,6 +44,7 @@ from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import ArmdiffError, BadInput
 from harness.known import known_entries
+from harness.pool import CaseRunner, Pool
 from harness.probes import ProbeMode
 from harness.reporting import make_report, write
 from harness.runs import Run, previous_run, read_run, set_aside
@@ -61,6 +65,7 @@ from harness.runs import Run, previous_run, read_run, set_aside
 @probes_option("default")
 @correction_option
 @strict_option
+@no_warm_option
 @click.option("--minimize/--no-minimize", default=True, help="Make the cases of new findings small. Default: yes.")
 @click.option(
     "--database",
@@ -72,6 +77,11 @@ from harness.runs import Run, previous_run, read_run, set_aside
     "--expect",
     type=click.Choice(LINES),
     help="The release line whose expectations hold if the installed packages form no known line. Default: none do.",
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run the cases on the nodes of a Dask cluster, e.g. tcp://HOST:8786, instead of on this machine.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @out_option
@@ -91,9 +101,11 @@ def fuzz(
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    worker: tuple[str, ...],
     minimize: bool,
     database: tuple[str, ...],
     expect: str | None,
+    cluster: str | None,
     resume: bool,
     out: Path,
     json_file: str | None,
@@ -126,6 +138,7 @@ def fuzz(
         from generators.search import database_at
 
         database_at(database)  # what is wrong with a place is said before anything runs
+    workers = partial(Pool, command=worker) if cluster is None else _workers_of(cluster, corrections, context)
     earlier = read_run(out) if resume else None
     if earlier is None:
         set_aside(out)
@@ -140,9 +153,9 @@ def fuzz(
         corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say)
         if minimize:
-            tally = run_campaign(options, corpus, reporter.case, afterwards)
+            tally = run_campaign(options, corpus, reporter.case, afterwards, workers=workers)
         else:
-            tally = run_campaign(options, corpus, reporter.case)
+            tally = run_campaign(options, corpus, reporter.case, workers=workers)
     report = _reported(out, corpus)
     finish(
         tally,
@@ -153,6 +166,23 @@ def fuzz(
         targets=list(options.targets),
         corrections=list(options.corrections),
     )
+
+
+def _workers_of(address: str, corrections: Sequence[str], context: click.Context) -> Callable[[int], CaseRunner]:
+    """What makes the pool of a campaign on a cluster, which is connected to before anything of a run is touched.
+
+    :raises BadInput: an option that means this machine.
+    :raises CannotRun: the cluster cannot be used.
+    """
+    from harness.cluster.pool import connected
+
+    if context.get_parameter_source("jobs") is not click.core.ParameterSource.DEFAULT:
+        raise BadInput("--jobs", "is for this machine, and --cluster was given", "give --nworkers to 'dask worker'")
+    for word in corrections:
+        if word.endswith(".py"):
+            raise BadInput("--correction", f"{word} is a file that the nodes do not have", "run it without --cluster")
+    pool = connected(address, lambda text: click.echo(f"armdiff: {text}", err=True))
+    return lambda _: pool
 
 
 def _without_line(expect: str) -> str:

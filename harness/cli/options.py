@@ -17,6 +17,7 @@ from harness.corrections.source import edited_modules
 from harness.errors import BadInput
 from harness.pool import default_jobs
 from harness.target import DEFAULT_TARGETS, parse_target
+from harness.workers import worker_command
 
 
 def read_targets(_: click.Context, __: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
@@ -123,6 +124,20 @@ correction_option = click.option(
     callback=read_corrections,
     metavar="NAME",
     help="Lower with a corrected upstream pass, repeatable: a name, 'all', or a .py file that defines CORRECTION.",
+)
+
+
+def read_warm(_: click.Context, __: click.Parameter, value: bool) -> tuple[str, ...]:
+    """The command that starts a worker."""
+    return worker_command(("all",) if value else ())
+
+
+no_warm_option = click.option(
+    "--no-warm",
+    "worker",
+    is_flag=True,
+    callback=read_warm,
+    help="Leave out what makes lowering fast: the same results, later ('armdiff bench --tricks' lists the tricks).",
 )
 strict_option = click.option(
     "--strict", is_flag=True, help="Count information (operators left on the CPU) as findings."

@@ -15,7 +15,15 @@ import msgspec
 
 from harness.case import read_case
 from harness.cli.environment import corpus_folders, installed_line, need_engine, need_environment
-from harness.cli.options import correction_option, engine_option, jobs_option, json_option, probes_option, strict_option
+from harness.cli.options import (
+    correction_option,
+    engine_option,
+    jobs_option,
+    json_option,
+    no_warm_option,
+    probes_option,
+    strict_option,
+)
 from harness.cli.results import write_json
 from harness.corpus import entries, judged, with_corrections
 from harness.corrections import chosen
@@ -34,6 +42,7 @@ from harness.triage import DOMAINS
 @probes_option("default")
 @correction_option
 @strict_option
+@no_warm_option
 @json_option
 def replay(
     paths: tuple[Path, ...],
@@ -42,6 +51,7 @@ def replay(
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    worker: tuple[str, ...],
     json_file: str | None,
 ) -> None:
     """Run corpus entries against their recorded status for the installed releases.
@@ -57,7 +67,7 @@ def replay(
         need_engine(engine, (read_case(entry.folder).target for entry in selected))
     selected = with_corrections(selected, chosen(corrections))
     tally, rows = Tally(selected, strict=strict), []
-    with Pool(min(jobs, len(selected))) as pool:
+    with Pool(min(jobs, len(selected)), command=worker) as pool:
         tasks = [
             Task(case=str(entry.folder / "case.json"), probes=probes, ethos_u_engine=engine, corrections=corrections)
             for entry in selected

@@ -1,14 +1,14 @@
-"""Work of torch and executorch that is the same every time, done once.
+"""Work of torch and executorch that is the same every time, done once (entries of ``harness.compat.warm``).
 
-``warm`` changes four functions for a whole process, without changing what they compute:
+None changes what is computed:
 
-- ``torch._export.utils._materialize_cpp_cia_ops`` looks up every operator of the dispatcher whenever a
-  program is decomposed, because libraries may add some. Here all are loaded before the first case.
-- ``torch.fx.traceback.NodeSource``, the history of a node, is deep-copied into every node made from it,
-  pass after pass. Nothing changes a history once it is made, so copies may share it.
-- torchao's search for a histogram's range (``harness.compat.histogram``).
-- ``torch._ops.OperatorBase.py_impl`` evaluates the annotations of its inner function at each of the 12,000
-  calls that a decomposition makes, a tenth of a lowering. They are left out.
+- ``load_operators_once``: ``torch._export.utils._materialize_cpp_cia_ops`` looks up every operator of the
+  dispatcher whenever a program is decomposed, because libraries may add some. Here all are loaded before the
+  first case.
+- ``share_node_histories``: ``torch.fx.traceback.NodeSource``, the history of a node, is deep-copied into every
+  node made from it, pass after pass. Nothing changes a history once it is made, so copies may share it.
+- ``leave_out_annotations``: ``torch._ops.OperatorBase.py_impl`` evaluates the annotations of its inner function
+  at each of the 12,000 calls that a decomposition makes.
 
 ``shared_edge`` keeps the edge program of the first lowering inside it for those that follow: everything
 ahead of partitioning, two thirds of a lowering's time
@@ -33,21 +33,26 @@ from torch import _ops
 from torch._export import utils
 from torch.fx import traceback
 
-from harness.compat.histogram import use_fast_search
 
-
-def warm() -> None:
-    """Do once what torch would do for every decomposition."""
+def load_operators_once() -> None:
+    """Look up the dispatcher's operators now, and not for every decomposition."""
     if hasattr(utils, "_materialize_cpp_cia_ops"):
         utils._materialize_cpp_cia_ops()
         utils._materialize_cpp_cia_ops = _nothing
+
+
+def share_node_histories() -> None:
+    """Let a copy of a node have the history of the original, not a copy of it."""
     if hasattr(traceback, "NodeSource"):
         traceback.NodeSource.__deepcopy__ = _itself
-    use_fast_search()
-    _leave_out_annotations(_ops.OperatorBase.py_impl)
 
 
-def _leave_out_annotations(function: FunctionType) -> None:
+def leave_out_annotations() -> None:
+    """Stop ``py_impl`` from evaluating the annotations of its inner function."""
+    _without_annotations(_ops.OperatorBase.py_impl)
+
+
+def _without_annotations(function: FunctionType) -> None:
     """Compile a function's own source again, without what is evaluated only to annotate."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     for node in ast.walk(tree):
@@ -67,6 +72,15 @@ def _itself(source: Any, _: dict[int, Any]) -> Any:
     return source
 
 
+_keeps_edges = False
+
+
+def keep_edges() -> None:
+    """Let ``shared_edge`` keep what it is there to keep."""
+    global _keeps_edges
+    _keeps_edges = True
+
+
 class SharedEdge:
     """The edge program of one graph, once it was made.
 
@@ -82,7 +96,7 @@ class SharedEdge:
 
 @contextmanager
 def shared_edge() -> Iterator[SharedEdge]:
-    """Let the lowerings of one quantized graph inside share what precedes partitioning."""
+    """Let the lowerings of one quantized graph inside share what precedes partitioning (after ``keep_edges``)."""
     original = _program._gen_edge_manager_for_partitioners
     shared = SharedEdge()
 
@@ -93,6 +107,8 @@ def shared_edge() -> Iterator[SharedEdge]:
             shared.making()
             shared.kept = original(*args, **kwargs)
             shared.making()
+        elif not _keeps_edges:
+            return original(*args, **kwargs)
         return copy.deepcopy(shared.kept)
 
     _program._gen_edge_manager_for_partitioners = generate

@@ -114,7 +114,8 @@ def _output_problems(trace: PassTrace, block: TosaBlock, meanings: Mapping[str, 
 def meaning_of(qparams: Qparams) -> Meaning:
     """A per-tensor decision as a meaning."""
     low, high = RANGES.get(qparams.dtype, (-np.inf, np.inf))
-    return Meaning(np.asarray(qparams.scales[0]), qparams.zero_points[0], low, high)
+    unsigned = qparams.dtype == "uint8"
+    return Meaning(np.asarray(qparams.scales[0]), qparams.zero_points[0], low, high, bytes_unsigned=unsigned)
 
 
 def known_meanings(trace: PassTrace, block: TosaBlock) -> Mapping[str, Meaning]:

@@ -229,6 +229,8 @@ def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappin
     if wanted is None:
         return Judged(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
     stored, choices = tensor.values(), decided(origin, analysis.trace.start)
+    if stored.size != wanted.value.size and not tensor.name.startswith(origin):
+        return Judged(tensor.name, "unmatched", message=f"a helper of {origin}, of another size")
     if tensor.dtype == "INT8" and [item.dtype for item in choices] == ["uint8"]:
         stored = stored.view(np.uint8)  # TOSA has no unsigned tensors: uint8 codes travel as INT8
     if wanted.value.dtype.kind == "f" and stored.dtype.kind in "iu":

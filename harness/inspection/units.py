@@ -42,6 +42,7 @@ class Meaning:
     :param zero_point: None if unknown.
     :param low: lowest code that it can hold.
     :param tolerance: relative error of ``scale`` that encodings explain.
+    :param bytes_unsigned: its codes are uint8's; their range alone cannot tell, since few may occur.
     """
 
     scale: Array | None = None
@@ -49,10 +50,11 @@ class Meaning:
     low: float = -np.inf
     high: float = np.inf
     tolerance: float = FLOAT32
+    bytes_unsigned: bool = False
 
     def unsigned(self, dtype: str) -> bool:
         """TOSA has no unsigned tensors: uint8 codes travel as INT8 and RESCALE is told."""
-        return dtype == "INT8" and self.low >= 0 and 127 < self.high <= 255
+        return dtype == "INT8" and self.bytes_unsigned
 
 
 @dataclass(frozen=True)
@@ -256,10 +258,10 @@ def _rescale(walk: Walk, operator: TosaOperator) -> Meaning:
     low, high = _type_range("uint8" if unsigned and dtype == "INT8" else dtype)
     low, high = _rescaled_range(operand, ratio, zero_point, low, high)
     if operand.scale is None or np.any(ratio == 0):
-        return Meaning(None, zero_point, low, high)
+        return Meaning(None, zero_point, low, high, bytes_unsigned=unsigned)
     scale = np.asarray(operand.scale) / (ratio if ratio.size > 1 else ratio[0])
     error = float(np.max(0.5 / np.abs(multipliers.astype(np.float64))))
-    return Meaning(scale, zero_point, low, high, operand.tolerance + error)
+    return Meaning(scale, zero_point, low, high, operand.tolerance + error, unsigned)
 
 
 def _rescaled_range(operand: Meaning, ratio: Array, zero_point: int, low: float, high: float) -> tuple[float, float]:

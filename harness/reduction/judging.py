@@ -14,7 +14,7 @@ from harness.campaign import write_case
 from harness.case import Case, case_digest
 from harness.corpus import Entry, known_by
 from harness.engines import EngineChoice
-from harness.pool import Pool
+from harness.pool import CaseRunner
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
 from harness.reduction.search import Verdict
@@ -34,7 +34,7 @@ class BucketJudge:
 
     finding: Finding
     corpus: Sequence[Entry]
-    pool: Pool
+    pool: CaseRunner
     folder: Path
     corrections: tuple[str, ...] = ()
     engine: EngineChoice = "default"

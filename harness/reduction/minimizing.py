@@ -23,7 +23,7 @@ from harness.case import Case, case_digest, encode_case, read_case
 from harness.corpus import Entry
 from harness.engines import EngineChoice
 from harness.errors import CannotRun
-from harness.pool import Pool
+from harness.pool import CaseRunner
 from harness.reduction.judging import BucketJudge
 from harness.reduction.search import Reduction, begin, reduce_case
 from harness.runs import Minimized, cannot_write
@@ -46,7 +46,7 @@ class Terms:
 
 def minimize(
     finding: Finding,
-    pool: Pool,
+    pool: CaseRunner,
     folder: Path,
     terms: Terms,
     report: Callable[[Reduction], None] = lambda _: None,

@@ -36,6 +36,15 @@ def act(note, file):
     elif word == "signal":
         sys.stderr.write("Assertion `x' failed\n")
         os.kill(os.getpid(), getattr(signal, rest))
+    elif word == "wait":
+        time.sleep(float(rest))
+    elif word == "beside":  # a file that must lie beside the case, and what it holds
+        name, content = rest.split(" ")
+        if (file.parent / name).read_bytes() != content.encode():
+            os._exit(9)
+    elif word == "kill-node":  # who started this worker, and this worker with it
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
     elif word == "hang":
         time.sleep(60)
     elif word == "grow":

@@ -209,6 +209,19 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
     assert len(told) == 1, "a bucket that was minimized is not minimized again"
 
 
+def test_trouble_with_one_bucket_costs_the_run_nothing_else(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("of our own making")
+
+    monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
+    monkeypatch.setattr("harness.concluding.minimize", broken)
+    asked = options(tmp_path, max_examples=1, targets=TARGETS[:1])
+    tally = run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), workers)
+    found = read_run(tmp_path)
+    assert (tally.cases, found.info.state, found.minimized) == (1, "done", ())
+    assert found.info.left[0].startswith("not minimized (ZeroDivisionError: of our own making): v1/crash/")
+
+
 def test_hypothesis_shrinks_first_and_the_next_campaign_begins_with_what_it_found(tmp_path, monkeypatch):
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
     monkeypatch.setattr("harness.budget.MOST_A_BUCKET", 4)
@@ -255,8 +268,8 @@ def budget(seconds, spent):
         (None, 1e6, Counted(1), 9, False),
         (600, 500, Counted(100), 4, False),  # 5 s a case: 25 s for what runs, 8 for the reports
         (600, 575, Counted(115), 4, True),
-        (600, 500, Counted(100, "a"), 4, False),
-        (600, 510, Counted(102, "a", "a"), 4, True),  # 60 s for one bucket
+        (600, 470, Counted(94, "a"), 4, False),
+        (600, 480, Counted(96, "a", "a"), 4, True),  # 90 s for one bucket
         (600, 350, Counted(70, "a", "b", "c", "d", "e", "f"), 4, True),  # 240 s, the most, for all of them
         (600, 320, Counted(64, "a", "b", "c", "d", "e", "f"), 4, False),
         (20, 5, Counted(5), 0, False),
@@ -268,7 +281,7 @@ def test_drawing_ends_early_enough_for_what_follows(seconds, spent, tally, runni
 
 def test_a_bucket_gets_its_share_of_what_is_left():
     now = time.monotonic()
-    assert budget(600, 392).until_for(2) - now == pytest.approx(100, abs=1)
+    assert budget(600, 392).until_for(2) - now == pytest.approx(75, abs=1)  # a quarter is for the script
     assert budget(6000, 0).until_for(2) - now == pytest.approx(300, abs=1)
     assert budget(600, 599).until_for(2) - now == pytest.approx(0, abs=1)
     assert budget(None, 599).until_for(2) - now == pytest.approx(300, abs=1)

@@ -1,5 +1,7 @@
 """Certificates as data: what a comparison means, the verdict, the page, the store, and cutting a case down."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -10,7 +12,7 @@ from harness.certify.page import markdown
 from harness.certify.smaller import cuts, smallest
 from harness.certify.store import Store, key_of
 from harness.corpus import Entry, Expectation, Status, default_corpus, entries, judged, with_corrections
-from harness.corrections import Correction, find_correction
+from harness.corrections import Correction, chosen, find_correction
 from harness.protocol import CaseResult, Comparison
 from harness.triage import Finding
 from tests.integration.conftest import sigmoid_case
@@ -125,6 +127,19 @@ def test_an_entry_may_be_hidden_behind_another_bug(tmp_path, default_line):
     assert not mine.knows(finding(B))
 
 
+def test_what_was_hidden_is_expected_once_nothing_stands_before_it(tmp_path, default_line):
+    before = entry(tmp_path, "before", B)
+    hidden = entry(tmp_path, "hidden", A)
+    expected = Expectation(status="hidden", bucket=A, other=(B,))
+    status = msgspec.structs.replace(hidden.status, lines={"default": expected})
+    hidden = msgspec.structs.replace(hidden, status=status)
+    assert not hidden.knows(finding(A))
+    kept = with_corrections([before, hidden], (Correction("c", ("else",), "c.", "c.", (), ((),)),))
+    assert not kept[1].knows(finding(A))
+    renewed = with_corrections([before, hidden], (Correction("c", ("before",), "c.", "c.", (), ((),)),))
+    assert renewed[1].knows(finding(A))
+
+
 def test_comparisons_are_kept_by_what_they_depend_on(tmp_path, monkeypatch):
     file = tmp_path / "deep" / "comparisons.jsonl"
     row = Comparison(variant=(NEG,), what="other TOSA", stock=(finding(A),))
@@ -211,3 +226,23 @@ def test_every_cut_of_the_corpus_is_a_valid_smaller_case():
             assert decode_case(encode_case(cut)) == cut
             assert (len(cut.graph.nodes), len(cut.graph.outputs)) < (len(case.graph.nodes), len(case.graph.outputs) + 1)
     assert made > 50
+
+
+STORED = sorted((default_corpus() or Path()).glob("certificates/*/*.json"))
+
+
+@pytest.mark.parametrize("file", STORED, ids=lambda file: file.stem)
+def test_a_stored_certificate_is_of_the_correction_as_it_is(file):
+    """A changed correction needs a new one: ``armdiff certify NAME --out corpus/certificates``."""
+    found = msgspec.json.decode(file.read_bytes(), type=Certificate)
+    correction = find_correction(found.name)
+    assert found.digest == correction.digest(found.releases["executorch"])
+    assert found.verdict == "certified"
+    assert found.line == file.parent.name
+    assert file.with_suffix(".md").read_text() == markdown(found)
+    assert not found.patch or file.with_name(found.patch).exists()
+
+
+def test_every_correction_that_the_default_line_needs_has_a_certificate():
+    needed = {item.name for item in chosen(("all",)) if item.for_release("1.5.1")}
+    assert needed <= {file.stem for file in STORED if file.parent.name == "default"}

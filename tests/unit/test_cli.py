@@ -31,6 +31,8 @@ def test_every_verb_has_help_with_an_example_and_json(verb):
         (["fuzz", "--time", "soon"], "--time: 'soon' is not a duration; write for example 90s"),
         (["fuzz", "--jobs", "many"], "--jobs: 'many' is not a number of workers"),
         (["fuzz", "--shard", "3/2"], "--shard: '3/2' is no shard"),
+        (["fuzz", "--cluster", "nowhere"], "--cluster: 'nowhere' is no scheduler's address; write for example tcp://"),
+        (["fuzz", "--cluster", "tcp://h:1", "--jobs", "2"], "--jobs: is for this machine, and --cluster was given"),
         (["check", "no-such-file.py"], "no-such-file.py: is no file; give a Python file"),
         (["disasm", "no-such-file.pte"], "no-such-file.pte: cannot be read (No such file or directory); give a .pte"),
         (["disasm", "x", "--target", "TOSA-1.0+INT"], "--target: TOSA-1.0+INT has no command stream; use an Ethos-U"),
@@ -107,7 +109,7 @@ def test_every_verb_that_compiles_takes_corrections():
 def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeypatch, tmp_path, options, note, line):
     ran = []
 
-    def campaign(asked, corpus, *_):
+    def campaign(asked, corpus, *_, **__):
         ran.append((asked, corpus))
         return Tally(corpus)
 
@@ -122,3 +124,20 @@ def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeyp
     [(asked, corpus)] = ran
     assert asked.asked.expect == ("".join(options[1:]))
     assert {entry.line for entry in corpus} == {line}
+
+
+@pytest.mark.parametrize(("options", "words"), [([], ()), (["--no-warm"], ("--without=all",))])
+def test_no_warm_reaches_the_workers_of_a_campaign(monkeypatch, tmp_path, options, words):
+    commands = []
+
+    def campaign(asked, corpus, *_, workers):
+        commands.append(workers(1).command)
+        return Tally(corpus)
+
+    module = sys.modules["harness.cli.fuzz"]
+    for name in ("need_environment", "need_engine"):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(module, "run_campaign", campaign)
+    result = CliRunner().invoke(main, ["fuzz", "--out", str(tmp_path / "out"), *options])
+    assert result.exit_code == 0, result.output
+    assert commands == [(sys.executable, "-m", "harness.worker", *words)]

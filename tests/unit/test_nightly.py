@@ -92,13 +92,24 @@ def test_what_the_verdict_reads_is_what_the_shards_upload(nightly):
     assert all(step["if"] == "always()" for step in uploads)
     names = {step["with"]["name"] for step in nightly["jobs"]["shard"]["steps"] if step in uploads}
     assert names == {f"{kind}-${{{{ matrix.line }}}}-${{{{ matrix.number }}}}" for kind in ("run", "examples")}
-    [download] = [step["with"] for step in steps(nightly) if step.get("uses", "").startswith("actions/download-")]
-    assert download == {"pattern": "run-*", "path": "${{ env.RUNS }}"}
+    runs, examples = [step["with"] for step in steps(nightly) if step.get("uses", "").startswith("actions/download-")]
+    assert runs == {"pattern": "run-*", "path": "${{ env.RUNS }}"}
+    assert examples == {"pattern": "examples-*", "merge-multiple": True, "path": "examples"}
     verdict = nightly["jobs"]["verdict"]
     assert set(verdict["needs"]) == {"plan", "shard"}
     assert verdict["if"].startswith("always()")
     folders = {Path(line).name for step in verdict["steps"] if step in uploads for line in step["with"]["path"].split()}
     assert {"report", "issues", "additions"} <= folders
+
+
+def test_what_one_night_shrinks_the_next_one_begins_with(nightly):
+    shard, verdict = nightly["jobs"]["shard"], nightly["jobs"]["verdict"]
+    [restored] = [step["with"] for step in shard["steps"] if step.get("uses", "").startswith("actions/cache/restore@")]
+    [saved] = [step["with"] for step in verdict["steps"] if step.get("uses", "").startswith("actions/cache/save@")]
+    assert saved == {key: restored[key] for key in ("path", "key")}
+    assert restored["restore-keys"] == "examples-"
+    assert saved["key"].startswith("examples-")
+    assert shard["env"]["EXAMPLES"].endswith(f"/{saved['path']}")
 
 
 STAND_IN = """#!/bin/sh
@@ -130,6 +141,9 @@ def test_a_shard_fails_for_what_is_broken_and_not_for_what_is_found(tmp_path, st
     words = calls.read_text().split()[1:]
     options = f"--time 300s --shard 2/4 --seed 20261122 --expect default --out {out} --jobs 1"
     assert " ".join(words) == f"fuzz {options}"
+    calls.unlink()
+    script("shard", ARMDIFF=stub, CALLS=calls, STATUS=status, EXAMPLES=tmp_path / "examples", **asked)
+    assert calls.read_text().split()[1:] == [*words, "--database", str(tmp_path / "examples")]
     assert (out / "fuzz.log").exists()
 
 

@@ -11,7 +11,7 @@ HALF = (1 << 30, 31)  # multiplier and shift of one half
 
 
 def known(scale, zero_point=0, low=-128, high=127):
-    return Meaning(np.asarray(scale), zero_point, low, high)
+    return Meaning(np.asarray(scale), zero_point, low, high, bytes_unsigned=(low, high) == (0, 255))
 
 
 def walked(graph, start, decided=None, weights=None):
@@ -76,6 +76,13 @@ def test_a_rescale_writes_with_the_sign_that_was_decided():
         assert walked(graph, start, {"r": known(0.5, 0, *((0, 255) if flagged else (-128, 127)))}).problems == []
         wrong = walked(graph, start, {"r": known(0.5, 0, *((-128, 127) if flagged else (0, 255)))})
         assert [problem.kind for problem in wrong.problems] == ["signedness differs"]
+
+
+def test_few_codes_of_an_unsigned_domain_are_unsigned():
+    """The analysis may know that only 0 and 1 occur."""
+    operator, tensors = rescale("r", "x", 1 << 30, 30, OutputUnsigned=True)
+    graph = block(["x"], ["r"], [operator], [value("x"), *tensors])
+    assert walked(graph, {"x": known(0.5, 0, 0, 1)}, {"r": known(0.5, 0, 0, 255)}).problems == []
 
 
 def test_an_addition_needs_operands_of_one_unit():

@@ -1,0 +1,103 @@
+"""The verb ``bench``: how fast armdiff is beside upstream's tester and the plain sequence (``harness.bench``).
+
+Exit status 0 whatever the figures are: they are for people and CI to judge. Writes ``bench/`` in ``--out``: the
+cases, ``bench.json`` and ``bench.html``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+
+from harness.bench.contest import Contest, Contestant
+from harness.bench.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
+from harness.bench.figures import Sample
+from harness.bench.subjects import Subject, drawn, models
+from harness.bench.telling import Outcome, as_json, lines, page
+from harness.bench.tricks import gains, table
+from harness.cli.environment import installed_line, need_environment
+from harness.cli.options import json_option, out_option, seed_option, target_option
+from harness.cli.results import write_json
+from harness.errors import CannotRun
+
+
+@click.command()
+@click.option("--graphs", default=40, show_default=True, type=click.IntRange(1), help="Generated graphs.")
+@click.option("--rounds", default=1, show_default=True, type=click.IntRange(1), help="Times that each is measured.")
+@click.option("--models/--no-models", "with_models", default=True, help="Also four small models. Default: yes.")
+@click.option("--tricks", is_flag=True, help="Measure what each warm trick gains instead (generated graphs only).")
+@click.option("--no-warm", is_flag=True, help="armdiff without any warm trick.")
+@seed_option
+@target_option
+@out_option
+@json_option
+def bench(
+    graphs: int,
+    rounds: int,
+    with_models: bool,
+    tricks: bool,
+    no_warm: bool,
+    seed: int,
+    targets: tuple[str, ...],
+    out: Path,
+    json_file: str | None,
+) -> None:
+    """Measure armdiff against upstream's own tester and the plain sequence of upstream calls, in turn.
+
+    Example: armdiff bench --graphs 6 --rounds 2 --json -
+    """
+    need_environment()
+    folder = out / "bench"
+    warm_up, *subjects = drawn(graphs + 1, targets, seed, folder)
+    if tricks:
+        _measure_tricks([warm_up, *subjects], rounds, json_file)
+        return
+    if importlib.util.find_spec("pytest") is None:
+        raise CannotRun("upstream's tester imports pytest, which is not installed; 'pip install pytest'")
+    if with_models:
+        subjects += models(targets, folder)
+    without = ("all",) if no_warm else ()
+    contestants = (
+        Contestant(UPSTREAM_TESTER, UPSTREAM_TESTER),
+        Contestant(PLAIN_SEQUENCE, PLAIN_SEQUENCE),
+        Contestant(ARMDIFF, ARMDIFF, without),
+    )
+    samples: list[Sample] = []
+    with Contest(contestants) as contest:
+        _say("starting three contestants (torch and executorch take 5 to 9 s to import, each)")
+        contest.warm_up(warm_up)
+        for sample in contest.run(subjects, rounds):
+            samples.append(sample)
+            _say(_progress(sample, len(samples), len(subjects) * rounds * len(contestants)))
+    names = tuple(item.name for item in contestants)
+    outcome = Outcome(targets, seed, rounds, names, tuple(samples), contest.ready, without)
+    data = as_json(outcome)
+    write_json(str(folder / "bench.json"), data)
+    (folder / "bench.html").write_text(page(outcome))
+    write_json(json_file, data)
+    if json_file != "-":
+        click.echo("\n".join([installed_line(), *lines(outcome), "", f"plot {folder / 'bench.html'}"]))
+
+
+def _measure_tricks(subjects: list[Subject], rounds: int, json_file: str | None) -> None:
+    found = gains(subjects, rounds, lambda trick, sample: _say(f"{trick}: {_progress(sample)}"))
+    data: dict[str, Any] = {"tricks": [msgspec.to_builtins(gain) for gain in found], "graphs": len(subjects) - 1}
+    write_json(json_file, data)
+    if json_file != "-":
+        click.echo("\n".join([installed_line(), "seconds without a trick over seconds with all:", "", *table(found)]))
+
+
+def _progress(sample: Sample, done: int = 0, of: int = 0) -> str:
+    count = f"{done}/{of} " if of else ""
+    ended = f", failed on {', '.join(sample.failed)}" if sample.failed else ""
+    return f"{count}{sample.subject} {sample.contestant}: {sample.wall:.2f} s{ended}"
+
+
+def _say(line: str) -> None:
+    Console(file=sys.stderr).print(f"armdiff: {line}", highlight=False, soft_wrap=True)

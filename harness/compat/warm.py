@@ -1,0 +1,136 @@
+"""The tricks that make the toolchain fast without changing what it produces, each under a name.
+
+A *trick* is something that a worker does once before its first case. The artifacts are those of the plain
+sequence, byte for byte (``tests/integration/test_warm.py``; payloads for Ethos-U85, which Vela itself does not
+repeat, as the NPU takes them). ``--no-warm`` leaves all out, ``armdiff bench --tricks`` leaves out one at a time and
+measures what it had gained.
+
+``TRICKS`` is the one list; a worker is told by name what to leave out (``--without=NAME``), and applies the rest
+in order. This module imports neither torch nor executorch until a trick is applied, and a trick cannot be undone
+in a process.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from harness.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Trick:
+    """One thing that is done once instead of for every graph.
+
+    :param what: what is done, and why it changes nothing.
+    :param gain: what was measured, and how.
+    :param apply: does it, for the whole process.
+    """
+
+    name: str
+    what: str
+    gain: str
+    apply: Callable[[], None]
+
+
+def warm_up(without: Collection[str] = ()) -> None:
+    """Apply every trick but those that are named; torch and executorch must have been imported."""
+    for trick in TRICKS:
+        if trick.name not in without:
+            trick.apply()
+
+
+def between_cases() -> None:
+    """What is due after a case where collections are paused: one, and what is left then are caches to keep."""
+    if not gc.isenabled():
+        gc.collect()
+        gc.freeze()
+
+
+def names(words: Sequence[str], where: str = "--without") -> tuple[str, ...]:
+    """Tricks to leave out; ``all`` stands for every one.
+
+    :raises BadInput: no trick has that name.
+    """
+    known = [trick.name for trick in TRICKS]
+    for word in words:
+        if word not in known and word != "all":
+            raise BadInput(where, f"unknown trick {word!r}", f"use all, {', '.join(known)}")
+    return tuple(known) if "all" in words else tuple(dict.fromkeys(words))
+
+
+def _pause_collection() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def _load_operators_once() -> None:
+    from harness.compat.sharing import load_operators_once
+
+    load_operators_once()
+
+
+def _share_node_histories() -> None:
+    from harness.compat.sharing import share_node_histories
+
+    share_node_histories()
+
+
+def _search_fast() -> None:
+    from harness.compat.histogram import use_fast_search
+
+    use_fast_search()
+
+
+def _leave_out_annotations() -> None:
+    from harness.compat.sharing import leave_out_annotations
+
+    leave_out_annotations()
+
+
+def _keep_edges() -> None:
+    from harness.compat.sharing import keep_edges
+
+    keep_edges()
+
+
+TRICKS: tuple[Trick, ...] = (
+    Trick(
+        "operators-once",
+        "torch looks up every operator of the dispatcher whenever a program is decomposed; here before the first case",
+        "not measured yet",
+        _load_operators_once,
+    ),
+    Trick(
+        "histories-shared",
+        "the history of a graph node is deep-copied into every node made from it; nothing changes it, so all share it",
+        "not measured yet",
+        _share_node_histories,
+    ),
+    Trick(
+        "histogram-search",
+        "torchao's search for a histogram's range goes from one step that moves something to the next",
+        "not measured yet",
+        _search_fast,
+    ),
+    Trick(
+        "annotations-out",
+        "torch evaluates the annotations of an inner function at each of 12,000 calls; they are compiled out",
+        "not measured yet",
+        _leave_out_annotations,
+    ),
+    Trick(
+        "edge-kept",
+        "further lowerings of one quantized graph take the edge program of the first (certificates only)",
+        "not measured yet",
+        _keep_edges,
+    ),
+    Trick(
+        "collection-paused",
+        "two million imported objects are frozen, and garbage is collected between cases instead of inside them",
+        "not measured yet",
+        _pause_collection,
+    ),
+)

@@ -1,0 +1,75 @@
+"""The warm tricks change nothing that is produced: workers with all of them and with none, byte for byte."""
+
+from pathlib import Path
+
+import pytest
+
+from generators.cases import draw_block
+from harness.artifacts.program import decode_program
+from harness.case import encode_case, read_case
+from harness.ethosu.sameness import payload_difference
+from harness.pool import Pool
+from harness.protocol import EmitTask
+from harness.target import DEFAULT_TARGETS
+from harness.workers import worker_command
+from tests.integration.conftest import linear_case, relu_join_case
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+ENTRIES = ("seeds/001-conv-relu-cat", "found/select-then-flatten-wrong-elements")
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """Paths of cases: two by hand and three that are drawn, each on every default target, and two of the corpus."""
+    folder = tmp_path_factory.mktemp("cases")
+    by_hand = [make(target) for make in (linear_case, relu_join_case) for target in DEFAULT_TARGETS]
+    drawn = [case for graph in draw_block(3, 0, 3, DEFAULT_TARGETS) for case in graph]
+    files = []
+    for place, case in enumerate([*by_hand, *drawn]):
+        files.append(folder / f"{place}-{case.target}.json")
+        files[-1].write_bytes(encode_case(case))
+    return [*files, *(CORPUS / entry / "case.json" for entry in ENTRIES)]
+
+
+@pytest.fixture(scope="module")
+def emitted(cases):
+    """What a worker with every trick emits of each case, and what one with none does."""
+    found = []
+    for command in (worker_command(), worker_command(("all",))):
+        with Pool(1, command=command) as pool:
+            found.append([pool.emit(EmitTask(case=str(file))) for file in cases])
+    return found
+
+
+def test_warm_and_cold_programs_are_the_same(cases, emitted):
+    compared = 0
+    for file, warm, cold in zip(cases, *emitted, strict=True):
+        assert warm.problem == cold.problem, file
+        if warm.problem:
+            continue
+        compared += 1
+        if "u85" not in read_case(file).target:
+            assert warm.program == cold.program, file  # the TOSA flatbuffer or the payload is inside
+            continue
+        ours, theirs = (decode_program(item.program) for item in (warm, cold))
+        assert ours.named == theirs.named == {}
+        for one, other in zip(ours.main.delegates, theirs.main.delegates, strict=True):
+            assert payload_difference(one.payload, other.payload) == "", file
+    assert compared >= 12
+
+
+def test_a_kept_edge_program_lowers_to_the_same(observed):
+    from harness.compat import sharing
+    from harness.lowering import StageClock, compile_program, quantize
+
+    case = relu_join_case()
+    expected = observed(case).lowering
+    sharing.keep_edges()
+    made = []
+    with sharing.shared_edge() as edge:
+        edge.making = lambda: made.append(1)
+        for _ in range(2):
+            record = compile_program(quantize(case, StageClock()), StageClock()).record
+            assert [item.tosa for item in record.delegates] == [item.tosa for item in expected.delegates]
+            assert record.program == expected.program
+    assert len(made) == 2  # before and after the first one, and never again

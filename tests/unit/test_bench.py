@@ -1,0 +1,187 @@
+"""The statistics of a benchmark on hand-made timings, the order of contestants, and what is told."""
+
+import json
+import sys
+
+import pytest
+
+from harness.bench import telling
+from harness.bench.contest import Contest, Contestant, turned
+from harness.bench.figures import Sample, left_out, pairs, percentile, ratio, row
+from harness.bench.subjects import Subject
+from harness.bench.telling import Outcome
+from harness.compat.warm import TRICKS, names
+from harness.errors import BadInput
+from harness.workers import Limits, start_worker
+
+SLOW, PLAIN, FAST = "upstream-tester", "plain-sequence", "armdiff"
+
+
+def sample(contestant, subject, wall, number=1, failed=(), stages=None, processor=None, resident=0):
+    return Sample(
+        contestant=contestant,
+        subject=subject,
+        round=number,
+        wall=wall,
+        processor=wall / 2 if processor is None else processor,
+        stages=stages or {},
+        failed=dict.fromkeys(failed, "raises"),
+        resident=resident,
+    )
+
+
+def three(subject, slow, plain, fast, number=1, failed=((), (), ())):
+    times = zip((SLOW, PLAIN, FAST), (slow, plain, fast), failed, strict=True)
+    return [sample(name, subject, wall, number, why) for name, wall, why in times]
+
+
+def test_a_ratio_is_that_of_graphs_per_minute_and_single_pairs_stand_beside_it():
+    samples = [*three("a", 6.0, 4.0, 2.0), *three("b", 2.0, 2.0, 2.0), *three("c", 30.0, 8.0, 6.0)]
+    found = ratio(samples, SLOW, FAST)
+    assert (found.value, found.pairs) == (38.0 / 10.0, 3)
+    assert (found.median, found.p10, found.p90) == (3.0, 1.0, 5.0)
+    assert ratio(samples, PLAIN, FAST).value == 1.4
+
+
+def test_rounds_are_summed_and_told_one_by_one():
+    samples = [*three("a", 4.0, 1.0, 2.0, 1), *three("a", 9.0, 1.0, 3.0, 2)]
+    found = ratio(samples, SLOW, FAST)
+    assert found.rounds == (2.0, 3.0)
+    assert found.value == 13.0 / 5.0
+
+
+def test_processor_time_has_its_own_ratio():
+    samples = [sample(SLOW, "a", 4.0, processor=1.0), sample(FAST, "a", 2.0, processor=4.0)]
+    assert ratio(samples, SLOW, FAST).value == 2.0
+    assert ratio(samples, SLOW, FAST, "processor").value == 0.25
+
+
+def test_a_graph_on_which_one_fails_is_left_out_of_its_pairs_only():
+    samples = [*three("a", 4.0, 3.0, 2.0), *three("b", 100.0, 9.0, 1.0, failed=(("u55",), (), ()))]
+    assert ratio(samples, SLOW, FAST).value == 2.0
+    assert ratio(samples, PLAIN, FAST).value == 4.0
+    assert [(item.contestant, item.subject) for item in left_out(samples)] == [(SLOW, "b")]
+
+
+def test_the_time_until_all_fail_alike_counts_for_all():
+    samples = three("a", 4.0, 3.0, 2.0, failed=(("u55",), ("u55",), ("u55",)))
+    assert len(pairs(samples, SLOW, FAST)) == 1
+    assert left_out(samples) == []
+
+
+def test_failures_on_different_targets_are_not_alike():
+    samples = three("a", 4.0, 3.0, 2.0, failed=(("u55",), ("u85",), ("u55",)))
+    assert pairs(samples, SLOW, FAST) == []
+    assert len(left_out(samples)) == 3
+
+
+def test_without_a_pair_there_is_no_ratio():
+    assert ratio([sample(SLOW, "a", 1.0)], SLOW, FAST) is None
+    assert ratio([*three("a", 1.0, 1.0, 1.0)], SLOW, "nobody") is None
+
+
+def test_percentiles_are_measured_values():
+    assert percentile([3.0, 1.0, 2.0], 50) == 2.0
+    assert percentile(range(1, 11), 90) == 9
+    assert percentile(range(1, 11), 10) == 1
+    assert percentile([7.0], 90) == 7.0
+    with pytest.raises(ValueError, match="no values"):
+        percentile([], 50)
+
+
+def test_a_row_has_rates_shares_and_what_is_added():
+    stages = {"lower": 5.0, "vela": 1.0, "leg:tosa-reference": 1.0, "probe:deterministic": 1.0, "oracles": 0.5}
+    samples = [
+        sample(FAST, "a", 10.0, stages=stages, resident=300),
+        sample(FAST, "b", 2.0, resident=200),
+    ]
+    found = row(samples, FAST)
+    assert (found.graphs, found.graphs_per_minute, found.median, found.p90) == (2, 10.0, 2.0, 10.0)
+    assert found.processor_median == 1.0
+    assert found.stages["lower"] == 5.0 / 12.0
+    assert found.stages["rest"] == pytest.approx(3.5 / 12.0)  # 1.5 s of a, and all of b
+    assert found.added == pytest.approx((0.5 + 3.5) / 6.0)
+    assert found.resident == 300
+    assert row(samples, SLOW) is None
+
+
+def test_contestants_take_turns():
+    assert ["".join(turned("abc", by)) for by in range(4)] == ["abc", "cab", "bca", "abc"]
+
+
+CHILD = """
+import os, sys
+from pathlib import Path
+from harness.protocol import Stage, Timed, receive, send
+out = os.fdopen(os.dup(1), "wb")
+send(out, Stage("ready"))
+while (task := receive(sys.stdin.buffer)) is not None:
+    log = Path(task.cases[0]).with_name("log")
+    log.write_text(log.read_text() + sys.argv[1] if log.exists() else sys.argv[1])
+    if sys.argv[1] == "b" and len(log.read_text()) == 5:
+        os._exit(7)
+    send(out, Timed(wall=2.0, processor=1.0, stages={"lower": 1.5}, resident=42))
+"""
+
+
+def test_a_contest_asks_in_turn_and_survives_a_death(tmp_path):
+    from harness.case import Case, Distribution, Graph, Input, Node, encode_case
+
+    graph = Graph(
+        inputs=(Input(name="x", shape=(1, 4)),),
+        nodes=(Node(name="n0", operator="relu", inputs=("x",)),),
+        outputs=("n0",),
+    )
+    uniform = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
+    (tmp_path / "case.json").write_bytes(encode_case(Case(graph=graph, calibration={"x": uniform})))
+    subject = Subject("one", (tmp_path / "case.json",))
+
+    def start(contestant):
+        return start_worker(Limits(), command=(sys.executable, "-c", CHILD, contestant.name))
+
+    with Contest([Contestant("a", "armdiff"), Contestant("b", "armdiff")], start) as contest:
+        contest.warm_up(subject)
+        samples = [*contest.run([subject, subject], 2)]
+    assert (tmp_path / "log").read_text() == "ab" + "ab" + "ba" + "ba" + "ab"
+    assert "".join(item.contestant for item in samples) == "ab" + "ba" + "ba" + "ab"
+    died = "start: the process ended with exit status 7"
+    assert [item.failed for item in samples] == [{}, {}, {"TOSA-1.0+INT": died}, {}, {}, {}, {}, {}]
+    assert (samples[0].wall, samples[0].processor, samples[0].stages, samples[0].resident) == (2, 1, {"lower": 1.5}, 42)
+    assert contest.ready["a"] > 0
+
+
+def outcome(*samples):
+    return Outcome(("TOSA-1.0+INT",), 7, 1, (SLOW, PLAIN, FAST), tuple(samples), {FAST: 1 << 20})
+
+
+def test_json_has_the_ratios_of_generated_graphs_and_apart_from_them_the_models():
+    told = telling.as_json(outcome(*three("a", 6.0, 4.0, 2.0), *three("attention", 10.0, 10.0, 10.0)))
+    assert told["ratios"] == {"vs_upstream_tester": 3.0, "vs_plain_sequence": 2.0}
+    assert told["ratios_processor"] == told["ratios"]
+    assert told["graphs"] == 1
+    assert told["models"]["attention"]["ratios"]["vs_plain_sequence"] == 1.0
+    assert told["contestants"][FAST]["graphs_per_minute"] == 30.0
+    assert told["contestants"][FAST]["resident_before"] == 1 << 20
+    json.dumps(told, allow_nan=False)
+
+
+def test_lines_name_what_was_left_out():
+    failed = three("b", 100.0, 9.0, 1.0, failed=(("ethos-u55-128",), (), ()))
+    said = "\n".join(telling.lines(outcome(*three("a", 6.0, 4.0, 2.0), *failed)))
+    assert "left out: upstream-tester on b, ethos-u55-128: raises" in said
+    assert "vs_upstream_tester: 3.00" in said
+
+
+def test_the_page_marks_every_contestant_on_every_graph_and_escapes():
+    page = telling.page(outcome(*three("a<b", 6.0, 4.0, 2.0), *three("c", 1.0, 1.0, 1.0)))
+    assert page.count('class="k0"') == page.count('class="k1"') == page.count('class="k2"') == 3  # with the legend
+    assert "a<b" not in page
+    assert "a&lt;b" in page
+
+
+def test_tricks_are_chosen_by_name():
+    assert names([]) == ()
+    assert names(["all"]) == tuple(trick.name for trick in TRICKS)
+    assert names([TRICKS[0].name, TRICKS[0].name]) == (TRICKS[0].name,)
+    with pytest.raises(BadInput, match="unknown trick 'nothing'"):
+        names(["nothing"])

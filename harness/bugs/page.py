@@ -20,7 +20,7 @@ import jinja2
 
 from harness.aten import GETITEM
 from harness.bugs.script import OWN_ERROR
-from harness.bugs.verifying import IO_FILE, SHOWS, Verified, readable
+from harness.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
 from harness.building import model_source
 from harness.case import Case
 from harness.certify.evidence import Certificate
@@ -154,10 +154,10 @@ def report_text(facts: Facts) -> str:
 
 def _message(finding: Finding) -> str:
     """What armdiff said, with the words of its own explained."""
-    text = _sentence(readable(finding.message)).replace("during leg:tosa-reference", "on the TOSA reference model")
+    text = _sentence(without_paths(finding.message)).replace("during leg:tosa-reference", "on the TOSA reference model")
     text = text.removeprefix(f"{OWN_ERROR} on the TOSA reference model: ")
     if finding.pass_name == "Vela" and finding.oracle in VALUE_ORACLES:
-        text = f"On the module's own inputs, the command stream executed on armdiff's model of the Ethos-U: {text}"
+        text = f"The command stream, executed on armdiff's model of the Ethos-U: {text}"
     return text
 
 
@@ -326,7 +326,7 @@ def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
         "workaround": item.workaround,
         "change": item.change,
         "changes": [] if item.workaround else changes,  # Vela's developers have no use for it
-        "evidence": f"{readable(in_brief(certificate))} {command}."
+        "evidence": f"{without_paths(in_brief(certificate))} {command}."
         if certificate
         else f"{command}, and checks that the bug is gone and that programs which were right are as they were.",
     }

@@ -24,11 +24,13 @@ TIME_LIMIT = 300.0
 """Seconds that a script may take: some ten to import and a few to lower, on a machine that does much else besides."""
 
 _STATUSES = {0: DOES_NOT_SHOW, 3: NEEDS_ENGINE}
-# The last line is what gdb says, which the reference model asks for a stack.
 _NOISE = re.compile(
     r"Warning|^\s*warnings?\.warn|^\[|^I \d|^[EIW]\d{4} |^INFO|^WARNING|^Failed to load torchao|tlparse"
-    r"|^#\d+ |^Undefined command|^set print thread-events|^\d+\t\.\./|^Convenience variable|^Invalid thread ID"
+    r"|^#\d+ |^0x[0-9a-f]+ in |^Undefined command|^set print thread-events|^\d+\t\.\./|^Convenience variable"
+    r"|^Invalid thread ID"
 )
+_GDB = re.compile(r'^warning: File "\S*-gdb\.py" auto-loading.*?^Using host libthread_db .*?\n', re.M | re.S)
+"""The reference model asks gdb for a stack, which has much to say about itself."""
 _LINES = 40
 
 
@@ -95,12 +97,20 @@ def run_repro(folder: Path, python: str = sys.executable, timeout: float = TIME_
     return Verified(f"ended with status {child.returncode}: {last[:200]}", said, files, programs)
 
 
-def readable(output: str, scratch: str = "") -> str:
-    """What a script printed, without warnings and log lines, and with paths that mean something elsewhere."""
-    text = output.replace(f"{scratch}/", "") if scratch else output
+def without_paths(text: str, scratch: str = "") -> str:
+    """A text with paths that mean something elsewhere.
+
+    :param scratch: the folder in which a script ran.
+    """
+    text = text.replace(f"{scratch}/", "") if scratch else text
     text = re.sub(r'[^\s"\']*/site-packages/', "", text)
     text = re.sub(r'[^\s"\']*/lib/python3\.\d+/', "", text)
-    text = re.sub(r"(?<![\w.$:/-])/[\w.+-]+(?:/[\w.+-]+)+/([\w.+-]+)", r"\1", text)
+    return re.sub(r"(?<![\w.$:/-])/[\w.+-]+(?:/[\w.+-]+)+/([\w.+-]+)", r"\1", text)
+
+
+def readable(output: str, scratch: str = "") -> str:
+    """What a script printed, in few lines: without warnings and logs, and ``without_paths``."""
+    text = _GDB.sub("", without_paths(output, scratch))
     text = re.sub(r"^Original traceback:\n(None\n)?", "", text, flags=re.MULTILINE)
     lines: list[str] = []
     before, told = "", False

@@ -396,6 +396,14 @@ def test_output_is_told_without_paths_of_this_machine():
     assert readable(said) == 'File "torch/fx/graph.py", line 3'
 
 
+def test_what_gdb_says_of_itself_is_left_out():
+    said = 'FATAL ERROR\nwarning: File "/usr/x-gdb.py" auto-loading has been declined\nTo enable\n\tadd\n'
+    said += (
+        'Using host libthread_db library "/lib/x/libthread_db.so.1".\n0x00007f25 in wait4 ()\n#1  main ()\nThe end.\n'
+    )
+    assert readable(said) == "FATAL ERROR\nThe end."
+
+
 def test_an_error_is_told_once():
     said = "KeyError: k\nwhile doing something\nactual:   KeyError: k\nwhile doing something\nThe bug shows.\n"
     assert readable(said).splitlines() == [

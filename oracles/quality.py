@@ -56,6 +56,8 @@ def judge(observation: Observation) -> list[Mismatch]:
                             "elements": int(np.sum(item.excess > 0)),
                             "of": int(floats.size),
                             "output": index,
+                            "input": run,
+                            "bound": round(item.bound, 4),
                         },
                     ),
                 )

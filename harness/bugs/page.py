@@ -277,14 +277,17 @@ def _noise(finding: Finding, verified: Verified) -> str:
             "command stream has nothing to round differently. Every bit has to agree."
         )
     bound, distance, unit = (finding.measured.get(key) for key in ("bound", "distance", "unit"))
-    if bound is None or distance is None:
+    if finding.oracle == "quality" or bound is None or distance is None:
         return "What quantization itself may do was derived from scales and weights; the difference is beyond it."
     inside, where = finding.measured.get("in_range"), ""
     if inside is not None:
         outside = " The input is outside the calibrated range, where the quantized module saturates, too."
         where = " It shows on an input inside the calibrated range." if inside else outside
+    same = "quantized module itself, so that quantization is on both sides"
+    if not parse_target(finding.target).quantized:
+        same = "module itself, and nothing is quantized"
     return (
-        "The reference is the quantized module itself, so that quantization is on both sides; what is left is "
+        f"The reference is the {same}; what is left is "
         f"rounding, which was derived for each element along this very graph: at most {_amount(bound, unit)} here. "
         f"Observed: {_amount(distance, unit)}.{where}"
     )

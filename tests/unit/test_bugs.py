@@ -83,7 +83,9 @@ FINDINGS = {
         "crash", "exception", "leg:tosa-reference", None, "SIGABRT during leg:tosa-reference: x", type="SIGABRT"
     ),
     "values": NUMERIC,
-    "quality": found("quality", "loss beyond quantization", "convert", excess=3.0, unit="steps", output=0),
+    "quality": found(
+        "quality", "loss beyond quantization", "convert", excess=3.0, bound=1.5, input=0, unit="steps", output=0
+    ),
     "unchanged": found("model-unchanged", "parameters changed in place", "prepare"),
     "borders": found("buffers", "delegate input dropped", "lower"),
     "zero_points": found("qparams", "zero point differs", "lower"),
@@ -157,6 +159,14 @@ def test_the_scripts_of_the_corpus_run_alone_and_are_those_of_its_reports(file):
 def test_the_form_follows_from_the_oracle(name):
     wanted = {"signal": "crash", "duplicate": "stream", "vela": "stream"}.get(name, name)
     assert form_of(FINDINGS[name]) == wanted
+
+
+def test_a_loss_is_shown_on_its_own_input_against_what_quantization_explains():
+    text = script("quality")
+    assert (
+        "ALLOWED = 1.501  # steps (units of the last place) that quantization with these scales may differ by" in text
+    )
+    assert "INPUTS = [\n    CALIBRATION[0],\n]" in text
 
 
 def test_a_script_stops_after_the_stage_that_fails():

@@ -116,6 +116,8 @@ def test_quality_sees_float_outside_what_quantization_explains():
     seen = observation([0.5, 1.0], [0.5, 1.0], eager=[0.5, 4.0], quantization=wide)
     [found] = judge("quality", seen)
     assert "float 4, quantized 1; quantization explains 0.5 to 1.5" in found.message
+    unit = seen.lowering.outputs[0].domain.scale
+    assert (found.measured["input"], found.measured["bound"] * unit) == (0, 0.5)  # from the quantized values
     assert judge("quality", observation([0.5, 1.0], [0.5, 1.0], eager=[0.2, 1.2], quantization=wide)) == []
 
 

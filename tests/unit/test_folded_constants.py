@@ -1,12 +1,12 @@
-"""Constants against what they were folded from: uint8 domains, which TOSA holds as INT8, and helpers of passes."""
+"""Constants against what they were folded from: uint8 domains (INT8 in TOSA), helpers of passes, split-off biases."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from harness.inspection.constants import _against
+from harness.inspection.constants import _against, _bias
 from harness.inspection.folding import folded
-from tests.unit.artifacts import call, constant, output, quantize, trace
+from tests.unit.artifacts import block, call, constant, output, placeholder, quantize, trace, value
 
 
 def verdict(dtype, low, high, stored, origin):
@@ -37,3 +37,29 @@ def test_a_helper_of_another_size_is_no_folded_value():
         tensor = constant(name, [0.5], "FP32")
         judged = _against(SimpleNamespace(trace=graph), tensor, "pool", folded(graph.start))
         assert judged.verdict == expected, judged
+
+
+@pytest.mark.parametrize(("added", "verdict"), [([7, -9], "right"), ([7, -8], "wrong"), (None, "wrong")])
+def test_a_bias_may_be_added_behind_the_convolution(added, verdict):
+    """Executorch 1.2 and earlier leave an int16 convolution a bias of zeros, and add its own afterwards."""
+    graph = trace(
+        (
+            placeholder("w", [[1], [2]]),
+            placeholder("b", [7, -9]),
+            call("linear", "aten.linear.default", "%x", "%w", "%b"),
+            output("linear"),
+        )
+    )
+    zeros = constant("zeros", [0, 0], "INT32")
+    operators = [("CONV2D", ("x", "w", "zeros"), ("conv",), {})]
+    tensors = [value("x"), value("conv"), zeros]
+    if added is not None:
+        operators += [("RESHAPE", ("b", "shape"), ("wide",), {}), ("ADD", ("conv", "wide"), ("sum",), {})]
+        tensors += [constant("b", added, "INT32"), value("wide"), value("sum")]
+    graph_block = block(["x"], ["conv"], operators, tensors)
+    analysis = SimpleNamespace(
+        trace=graph, block=graph_block, origins=SimpleNamespace(group=lambda name: graph_block.operators)
+    )
+    start = graph.start.nodes["linear"]
+    judged = list(_bias(analysis, zeros, graph_block.operators[0], start, folded(graph.start)))
+    assert [item.verdict for item in judged] == [verdict]

@@ -47,9 +47,9 @@ def cuts(case: Case) -> Iterator[Case]:
 def _cuts(case: Case) -> Iterator[Cut]:
     graph, types = case.graph, value_types(case.graph)
     results = results_of(graph, types)
-    if len(graph.outputs) > 1:
-        yield from (only_output(case, name) for name in graph.outputs)
-    yield from (only_output(case, name) for name in results if (name,) != graph.outputs)
+    for name in dict.fromkeys((*graph.outputs, *results)):
+        if (name,) != graph.outputs:
+            yield only_output(case, name)
     for name in results:
         if name not in graph.outputs and types[name].dtype == "float32":
             yield as_input(case, name, types[name])

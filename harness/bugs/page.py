@@ -25,7 +25,7 @@ from harness.building import model_source
 from harness.case import Case
 from harness.certify.evidence import Certificate
 from harness.certify.page import in_brief
-from harness.compat.releases import PACKAGES
+from harness.compat.releases import PACKAGES, TABLE
 from harness.compat.vela import default_configuration
 from harness.corpus import Status
 from harness.corrections.correction import Change, Correction
@@ -33,14 +33,6 @@ from harness.recipe import parse_recipe
 from harness.target import parse_target
 from harness.triage import VALUE_ORACLES, Finding, measured_size
 
-_TABLE = (
-    ("default", "1.5.1", "2.13.0"),
-    ("et141", "1.4.1", "2.13.0"),
-    ("et131", "1.3.1", "2.12.0"),
-    ("et120", "1.2.0", "2.11.0"),
-    ("seed", "1.2.0", "2.10.0"),
-    ("et110", "1.1.0", "2.10.0"),
-)
 _WORDS = {
     "reproduces": "shows",
     "fixed": "does not show",
@@ -301,7 +293,7 @@ def _amount(number: float, unit: object) -> str:
 def _lines(status: Status) -> list[dict[str, str]]:
     return [
         {"executorch": executorch, "torch": torch, "word": _WORDS[status.lines[line].status]}
-        for line, executorch, torch in _TABLE
+        for line, executorch, torch in TABLE
         if line in status.lines
     ]
 

@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from harness.errors import BadInput
-from harness.known import checked_bucket
+from harness.known import checked_bucket, listed, text_of
 from harness.reporting.buckets import Bucket, Bug, bucket_folder
 from harness.reporting.report import Report
 from harness.reporting.words import counted
@@ -138,19 +138,11 @@ def read_filed(file: Path) -> list[Filed]:
 
     :raises BadInput: naming the file and the line.
     """
-    try:
-        text = file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise BadInput(str(file), f"cannot be read ({reason})", _REMEDY) from None
+    text = text_of(file, _REMEDY)
     if text.lstrip().startswith("["):
         return list(_of_github(text, file))
-    lines = [(number, line.partition("# ")[0].split()) for number, line in enumerate(text.splitlines(), 1)]
-    return [
-        Filed(_checked(words[0], f"{file}: line {number}"), *(words[1:3] or [str(file)]))
-        for number, words in lines
-        if words and not words[0].startswith("#")
-    ]
+    lines = [(where, line.split()) for where, line in listed(text, file)]
+    return [Filed(_checked(words[0], where), *(words[1:3] or [str(file)])) for where, words in lines]
 
 
 class _Listed(msgspec.Struct):
@@ -161,10 +153,10 @@ class _Listed(msgspec.Struct):
 
 def _of_github(text: str, file: Path) -> Iterator[Filed]:
     try:
-        listed = msgspec.json.decode(text, type=list[_Listed])
+        there = msgspec.json.decode(text, type=list[_Listed])
     except (msgspec.MsgspecError, json.JSONDecodeError) as error:
         raise BadInput(str(file), str(error), _REMEDY) from None
-    for issue in listed:
+    for issue in there:
         for key in keys_in(issue.body or ""):
             yield Filed(key, f"#{issue.number}", issue.state.lower())
 
@@ -220,12 +212,11 @@ def _body(report: Report, bug: Bug, bucket: Bucket, key: str) -> str:
     ]
     siblings = [other for other in bug.buckets if other is not bucket]
     if siblings:
-        lines.append(f"Perhaps of the same cause ({len(siblings)} more): " + _fenced("\n".join(map(_final, siblings))))
+        lines.append(
+            f"Perhaps of the same cause ({len(siblings)} more): "
+            + _fenced("\n".join(other.final for other in siblings))
+        )
     return "\n\n".join((*lines, marker(key))) + "\n"
-
-
-def _final(bucket: Bucket) -> str:
-    return bucket.final
 
 
 def _written(run: Run, bucket: Bucket) -> str:

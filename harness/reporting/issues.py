@@ -31,7 +31,16 @@ from harness.reporting.buckets import Bucket, Bug, bucket_folder
 from harness.reporting.report import Report
 from harness.reporting.words import counted
 from harness.runs import Run, cannot_write
-from harness.triage import VALUE_ORACLES, any_family, any_pass, any_range, contains_in_order, without_pass
+from harness.triage import (
+    COARSE_ORACLES,
+    VALUE_ORACLES,
+    any_family,
+    any_pass,
+    any_range,
+    contains_in_order,
+    oracle_of,
+    pass_of,
+)
 
 MOST = 10
 """Issues a night: a release that breaks everything is one to look at by hand."""
@@ -59,9 +68,9 @@ class Filed:
         """Is it about the bucket with this final key?"""
         theirs, _, filed = any_range(any_family(self.key)).partition("#")
         ours, _, operators = any_range(any_family(final)).partition("#")
-        oracle = ours.split("/")[1]
-        values = oracle in (*VALUE_ORACLES, "stream") and bool(filed and operators)
-        if values and oracle in VALUE_ORACLES and (without_pass(theirs) or without_pass(ours)):
+        oracle = oracle_of(ours)
+        values = oracle in COARSE_ORACLES and bool(filed and operators)
+        if values and oracle in VALUE_ORACLES and None in (pass_of(theirs), pass_of(ours)):
             theirs, ours = any_pass(theirs), any_pass(ours)
         if theirs != ours or not values:
             return theirs == ours
@@ -80,7 +89,7 @@ class Issue:
     @property
     def name(self) -> str:
         """A file name that stays the same from night to night."""
-        return NAMES.replace("*", f"{self.key.split('/')[1]}-{hashlib.sha256(self.key.encode()).hexdigest()[:8]}")
+        return NAMES.replace("*", f"{oracle_of(self.key)}-{hashlib.sha256(self.key.encode()).hexdigest()[:8]}")
 
     @property
     def text(self) -> str:

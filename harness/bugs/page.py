@@ -16,10 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jinja2
-
 from harness.aten import GETITEM
-from harness.bugs.script import OWN_ERROR
+from harness.bugs.script import OWN_ERROR, environment
 from harness.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
 from harness.building import model_source
 from harness.case import Case
@@ -30,6 +28,7 @@ from harness.compat.vela import default_configuration
 from harness.corpus import Status
 from harness.corrections.correction import Change, Correction
 from harness.recipe import parse_recipe
+from harness.reporting.words import operator_name
 from harness.target import parse_target
 from harness.triage import VALUE_ORACLES, Finding, measured_size
 
@@ -133,13 +132,7 @@ def report_text(facts: Facts) -> str:
         "weights": case.tensors is not None,
         "bucket": finding.bucket,
     }
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("harness.bugs"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    text = environment.get_template("REPORT.md.jinja").render(context)
+    text = environment().get_template("REPORT.md.jinja").render(context)
     script = f"```python\n{facts.script.rstrip()}\n```"  # put in last: it keeps its own blank lines
     return re.sub(r"\n{3,}", "\n\n", text).rstrip().replace("@SCRIPT@", script, 1) + "\n"
 
@@ -166,15 +159,11 @@ def _model(case: Case) -> str:
 
 def title_of(finding: Finding) -> str:
     """A title for a bug that nobody has named yet."""
-    chain = " -> ".join(_plain(item) for item in finding.chain if item != GETITEM) or "module"
+    chain = " -> ".join(operator_name(item) for item in finding.chain if item != GETITEM) or "module"
     size = measured_size(finding.measured)
     what = {"crash": finding.message.split(":", 1)[0]}.get(finding.oracle, finding.kind)
     whose = "Vela" if finding.pass_name == "Vela" else "Arm backend"
     return f"{whose}: {chain} on {finding.target}: {what}{f' ({size})' if size else ''}"
-
-
-def _plain(operator: str) -> str:
-    return operator.removeprefix("aten.").removesuffix(".default")
 
 
 def _sentence(text: str) -> str:
@@ -185,7 +174,7 @@ def _sentence(text: str) -> str:
 def _summary(facts: Facts) -> str:
     finding = facts.finding
     operators = {node.operator for node in facts.case.graph.nodes}
-    chain = " -> ".join(f"`{_plain(item)}`" for item in finding.chain if item in operators and item != GETITEM)
+    chain = " -> ".join(f"`{operator_name(item)}`" for item in finding.chain if item in operators and item != GETITEM)
     module = f"module with {chain}" if chain else "module"
     lowered = f"A {module}, lowered for `{finding.target}` with {_widths(finding.recipe)}"
     size = measured_size(finding.measured)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from harness.bugs.script import form_of, stable_part, write_script
-from harness.bugs.values import FILE, Values
+from harness.bugs.values import Values
+from harness.bugs.verifying import VALUES
 from harness.case import Case, Distribution
 from harness.corpus import default_corpus
 from harness.sampling import calibration_samples, evaluation_inputs
@@ -133,7 +134,7 @@ def test_samples_that_no_expression_gives_are_stored(tmp_path):
     values = Values(given, {})
     assert "VALUES['sample.0.x']" in values.samples()
     values.write(tmp_path)
-    with np.load(tmp_path / FILE) as stored:
+    with np.load(tmp_path / VALUES) as stored:
         assert stored["sample.1.x"].tobytes() == calibration_samples(given)[1][0].tobytes()
 
 

@@ -73,6 +73,18 @@ def test_a_known_bug_behind_the_corrected_one_is_uncovered_not_worse(tmp_path, d
     assert outcome_of(from_right, corpus) == "worse", "where stock was right nothing may show"
 
 
+@pytest.mark.parametrize(
+    ("stage", "shown", "outcome"),
+    [("prepare", "Vela", "uncovered"), ("prepare", None, "worse"), ("vela", "Vela", "worse"), ("run", "Vela", "worse")],
+)
+def test_only_behind_a_crash_before_vela_may_vela_be_wrong(stage, shown, outcome):
+    crash = msgspec.structs.replace(finding(A), oracle="crash", stage=stage)
+    row = Comparison(
+        variant=(NEG,), what="w", stock=(crash,), corrected=(msgspec.structs.replace(finding(B), pass_name=shown),)
+    )
+    assert outcome_of(row, ()) == outcome
+
+
 def test_only_workarounds_may_round_otherwise():
     right, workaround = (Correction("c", (), "c.", "c.", (), ((),), workaround=flag) for flag in (False, True))
     assert refuses("rounded", right)

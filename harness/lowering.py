@@ -148,7 +148,7 @@ def quantize(
         with clock.stage("export-quantized"):
             exported = torch.export.export(reference, samples[0])
     states = StateReader(exported).states(exported.graph_module.graph)
-    return Quantized(model, reference, exported, stack.partitioner, dict(_domains(reference)), states)
+    return Quantized(model, reference, exported, stack.partitioner, dict(domains_of(reference)), states)
 
 
 class LoweringFailed(Exception):
@@ -201,7 +201,8 @@ def compile_program(quantized: Quantized, clock: StageClock, *, keep_graphs: boo
     return Lowered(quantized.model, quantized.reference, program, tosa, record, graphs)
 
 
-def _domains(reference: torch.fx.GraphModule) -> Iterator[tuple[str, Domain]]:
+def domains_of(reference: torch.fx.GraphModule) -> Iterator[tuple[str, Domain]]:
+    """Quantized values of a quantized graph by their producer, with their domains."""
     for node in reference.graph.nodes:
         if node.op == "call_function" and operator_name(node.target).startswith(_QUANTIZE):
             domain = _literal_domain(node)

@@ -37,6 +37,9 @@ from harness.protocol import (
     EmitTask,
     Emitted,
     Question,
+    SweepTask,
+    Swept,
+    SweptCase,
     Task,
 )
 from harness.triage import Finding, finding_of
@@ -147,6 +150,24 @@ class Pool:
     def _in_order(self, ask: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
         return in_order(lambda task: self._executor.submit(ask, task), tasks, lambda: self.jobs)
 
+    def sweep(self, tasks: Iterable[SweepTask]) -> Iterator[Swept]:
+        """Run variants through the passes on all workers, in order.
+
+        Where a worker dies, each variant is tried by itself; one that ends the process has that as its finding.
+        """
+        return self._in_order(self._sweep_one, tasks)
+
+    def _sweep_one(self, task: SweepTask) -> Swept:
+        answer = self._ask(task)
+        if not isinstance(answer, Death):
+            assert isinstance(answer, Swept)
+            return answer
+        if len(task.cases) == 1:
+            [path] = task.cases
+            return Swept(cases=(SweptCase(case=path, findings=(finding_of_death(path, answer),)),))
+        alone = [self._sweep_one(msgspec.structs.replace(task, cases=(path,))) for path in task.cases]
+        return Swept(cases=tuple(row for item in alone for row in item.cases), beds=sum(item.beds for item in alone))
+
     def run_one(self, task: Task) -> CaseResult:
         """Run one task, turning a worker's death into a finding."""
         answer = self._ask(task)
@@ -154,9 +175,9 @@ class Pool:
             assert isinstance(answer, CaseResult)
             return answer
         second = self._ask(task)
-        finding = finding_of_death(task, answer)
+        finding = finding_of_death(task.case, answer)
         if isinstance(second, Death):
-            again = finding_of_death(task, second)
+            again = finding_of_death(task.case, second)
             repeated = again.bucket == finding.bucket
             return CaseResult(
                 case=task.case,
@@ -237,15 +258,15 @@ _MESSAGES = {
 }
 
 
-def finding_of_death(task: Task, death: Death) -> Finding:
+def finding_of_death(path: str, death: Death) -> Finding:
     """The ``crash`` finding of a case whose worker died, under this machine's path of the case."""
     from harness.registry import oracles
 
-    case = read_case(Path(task.case))
+    case = read_case(Path(path))
     detail = "\n".join(death.log.splitlines()[-_DETAIL_LINES:])
     failure = Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log), detail=detail)
     [mismatch] = oracles()["crash"].judge(Observation(case, failure=failure))
-    return finding_of(mismatch, case, task.case, detail)
+    return finding_of(mismatch, case, path, detail)
 
 
 def telling_line(log: str) -> str:

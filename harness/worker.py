@@ -32,6 +32,8 @@ from harness.protocol import (
     EmitTask,
     Emitted,
     Stage,
+    SweepTask,
+    Swept,
     Task,
     Tightness,
     receive,
@@ -104,6 +106,14 @@ def _serve(task: object, announce: Callable[[str], None]) -> Answer:
             return compare(task, announce)
         except ArmdiffError as error:
             return Compared(case=task.case, problem=str(error))
+    if isinstance(task, SweepTask):
+        from harness.breadth.sweeping import sweep
+
+        try:
+            with applied(chosen(task.corrections)):
+                return sweep(task, announce)
+        except ArmdiffError as error:
+            return Swept(problem=str(error))
     assert isinstance(task, Task)
     try:
         with applied(chosen(task.corrections)):

@@ -59,7 +59,7 @@ class Sweep:
                     self.suspected[finding.bucket] += 1
                     first.setdefault(finding.bucket, row.case)
         wanted = [path for bucket, path in first.items() if self._graphs_of[bucket] < CONFIRMED]
-        self._graphs_of.update(first)
+        self._graphs_of.update(first.keys())
         return tuple(dict.fromkeys(wanted))
 
     def confirm(self, result: CaseResult) -> None:

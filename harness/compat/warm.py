@@ -90,6 +90,12 @@ def _leave_out_annotations() -> None:
     leave_out_annotations()
 
 
+def _write_code_when_called() -> None:
+    from harness.compat.codegen import write_code_when_called
+
+    write_code_when_called()
+
+
 def _keep_edges() -> None:
     from harness.compat.sharing import keep_edges
 
@@ -120,6 +126,12 @@ TRICKS: tuple[Trick, ...] = (
         "torch evaluates the annotations of an inner function at each of 12,000 calls; they are compiled out",
         "not measured yet",
         _leave_out_annotations,
+    ),
+    Trick(
+        "code-when-called",
+        "the Python code of a graph between two Arm passes is written when somebody looks; nobody does",
+        "16 % of the processor time of the Arm passes (8 drawn graphs, TOSA-1.0+INT)",
+        _write_code_when_called,
     ),
     Trick(
         "edge-kept",

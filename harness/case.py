@@ -172,9 +172,14 @@ def decode_case(data: bytes, where: str = "case") -> Case:
     return case
 
 
+def file_of(path: Path) -> Path:
+    """The case file that a path stands for: itself, or ``case.json`` in a folder. Tensors lie beside it."""
+    return path / "case.json" if path.is_dir() else path
+
+
 def read_case(path: Path) -> Case:
     """Read a case file (or ``case.json`` in a folder)."""
-    file = path / "case.json" if path.is_dir() else path
+    file = file_of(path)
     try:
         data = file.read_bytes()
     except OSError as error:

@@ -38,7 +38,16 @@ from harness.corrections.correction import Correction
 from harness.errors import BadInput
 from harness.protocol import CaseResult
 from harness.target import parse_target
-from harness.triage import VALUE_ORACLES, Finding, any_family, any_pass, any_range, contains_in_order, without_pass
+from harness.triage import (
+    COARSE_ORACLES,
+    VALUE_ORACLES,
+    Finding,
+    any_family,
+    any_pass,
+    any_range,
+    contains_in_order,
+    pass_of,
+)
 
 Outcome = Literal[
     "reproduces",
@@ -118,13 +127,12 @@ class Entry(msgspec.Struct, frozen=True):
         if self.status.recipe and self.status.recipe not in finding.recipe.split(","):
             return False
         # a crash's or a buffer's bucket says enough; wrong values and streams need their operators as well
-        coarse = finding.oracle in (*VALUE_ORACLES, "stream")
-        if coarse and not contains_in_order(finding.chain, self.status.operators):
+        if finding.oracle in COARSE_ORACLES and not contains_in_order(finding.chain, self.status.operators):
             return False
         if any_family(finding.bucket) in map(any_family, expected.also):
             return True
         seen, wanted = (any_range(any_family(bucket)) for bucket in (finding.bucket, expected.bucket))
-        if finding.oracle in VALUE_ORACLES and without_pass(finding.bucket):
+        if finding.oracle in VALUE_ORACLES and pass_of(finding.bucket) is None:
             seen, wanted = any_pass(seen), any_pass(wanted)
         return seen == wanted and expected.message in finding.message
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.building import load_tensors
-from harness.case import read_case
+from harness.case import file_of, read_case
 from harness.checking import retargeted
 from harness.errors import BadInput
 from harness.lowering import StageClock, compile_program, quantize
@@ -36,7 +36,7 @@ def emit_program(task: EmitTask, announce: Callable[[str], None]) -> Emitted:
             case = retargeted(case, task.target)
         except BadInput as error:
             raise error.inside(task.case) from None
-    tensors = load_tensors(case, path if path.is_dir() else path.parent)
+    tensors = load_tensors(case, file_of(path).parent)
     clock = StageClock(announce)
     try:
         return Emitted(program=compile_program(quantize(case, clock, tensors), clock).record.program)

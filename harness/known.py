@@ -37,23 +37,32 @@ def _is_corpus(path: Path) -> bool:
 
 
 def _buckets(file: Path) -> Iterable[str]:
-    try:
-        text = file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise BadInput(
-            str(file), f"cannot be read ({reason})", "give a corpus folder, JSON results or a list"
-        ) from None
+    text = text_of(file, "give a corpus folder, JSON results or a list")
     if text.lstrip().startswith("{"):
         try:
             found = json.loads(text)["findings"]
             return [checked_bucket(item["bucket"], f"{file}: findings") for item in found]
         except (ValueError, KeyError, TypeError):
             raise BadInput(str(file), "holds no findings", "give what 'armdiff fuzz --json FILE' wrote") from None
+    return [checked_bucket(line, where) for where, line in listed(text, file)]
+
+
+def text_of(file: Path, remedy: str) -> str:
+    """The text of a file that somebody gave.
+
+    :raises BadInput: it cannot be read, or is no text.
+    """
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise BadInput(str(file), f"cannot be read ({reason})", remedy) from None
+
+
+def listed(text: str, file: Path) -> list[tuple[str, str]]:
+    """The lines of a list without comments (``#``) and empty ones, each after the words that say where it stands."""
     lines = [(number, line.partition("# ")[0].strip()) for number, line in enumerate(text.splitlines(), 1)]
-    return [
-        checked_bucket(line, f"{file}: line {number}") for number, line in lines if line and not line.startswith("#")
-    ]
+    return [(f"{file}: line {number}", line) for number, line in lines if line and not line.startswith("#")]
 
 
 def checked_bucket(bucket: str, where: str) -> str:

@@ -55,6 +55,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     corrections: tuple[str, ...] = ()
     expect: str = ""
 
+    @property
+    def shard_name(self) -> str:
+        """``3/8``."""
+        index, count = self.shard
+        return f"{index}/{count}"
+
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Contents of ``run.json``.

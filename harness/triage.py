@@ -27,6 +27,8 @@ from harness.target import parse_target
 BUCKET_VERSION = "v1"
 VALUE_ORACLES = ("numeric", "outputs", "quality", "metamorphic")
 """Oracles that speak of values: their coarse buckets may hold several causes."""
+COARSE_ORACLES = (*VALUE_ORACLES, "stream")
+"""Oracles whose coarse buckets say too little: which bug it is, the operators have to say as well."""
 OUT_OF_RANGE = ", out-of-range input only"
 """Ends the kind of a value mismatch that no input inside the calibrated range shows."""
 DOMAINS = "quantized values: "
@@ -94,9 +96,15 @@ def any_pass(bucket: str) -> str:
     return "/".join((*words[:4], "*", *words[5:])) if len(words) > 5 else bucket
 
 
-def without_pass(bucket: str) -> bool:
-    """Does a bucket name no pass?"""
-    return bucket.split("/")[4:5] == ["-"]
+def oracle_of(bucket: str) -> str:
+    """The oracle whose mismatches a bucket holds."""
+    return bucket.split("/")[1]
+
+
+def pass_of(bucket: str) -> str | None:
+    """The pass that a bucket names, if it names one."""
+    words = bucket.split("/")
+    return words[4] if len(words) > 4 and words[4] != "-" else None
 
 
 @cache

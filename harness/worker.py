@@ -129,7 +129,7 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
     from harness.blame.values import unblamed
     from harness.branches import is_measured, measured
     from harness.building import load_tensors
-    from harness.case import read_case
+    from harness.case import file_of, read_case
     from harness.compat.releases import arm_folder
     from harness.lowering import StageClock
     from harness.running import InvalidCase, examine
@@ -137,7 +137,7 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
 
     path = Path(task.case)
     case = read_case(path)
-    tensors = load_tensors(case, path if path.is_dir() else path.parent)
+    tensors = load_tensors(case, file_of(path).parent)
     configure, original = None, None
     if task.user_file is not None:
         from harness.capture import load_file

@@ -20,6 +20,7 @@ from harness.bench.figures import Clock, Ratio, Sample, left_out, percentile, ra
 from harness.bench.subjects import MODELS
 from harness.compat.releases import installed, release_line
 from harness.reporting.svg import element, figure, text
+from harness.reporting.words import counted
 
 RATIOS = {"vs_upstream_tester": UPSTREAM_TESTER, "vs_plain_sequence": PLAIN_SEQUENCE}
 _MIB = 1 << 20
@@ -109,7 +110,7 @@ def lines(outcome: Outcome) -> list[str]:
     """The benchmark for people."""
     said = [
         f"{len({item.subject for item in outcome.generated})} generated graphs, each on {', '.join(outcome.targets)}; "
-        f"{_times(outcome.rounds)}",
+        f"{counted(outcome.rounds, 'round')}",
         "",
         f"{'':18}{'graphs':>8}{'graphs/min':>12}{'median':>10}{'p90':>10}{'processor':>12}{'memory':>12}",
     ]
@@ -157,15 +158,12 @@ def plot(outcome: Outcome) -> Markup:
 
     Marks differ in colour and in shape: a square, a diamond and a circle.
     """
+    seconds: dict[str, dict[str, list[float]]] = {}
+    for item in outcome.samples:
+        seconds.setdefault(item.subject, {}).setdefault(item.contestant, []).append(item.wall)
     medians = {
-        subject: {
-            name: percentile(
-                [item.wall for item in outcome.samples if (item.subject, item.contestant) == (subject, name)], 50
-            )
-            for name in outcome.contestants
-            if any((item.subject, item.contestant) == (subject, name) for item in outcome.samples)
-        }
-        for subject in dict.fromkeys(item.subject for item in outcome.samples)
+        subject: {name: percentile(each[name], 50) for name in outcome.contestants if name in each}
+        for subject, each in seconds.items()
     }
     if not medians:
         return Markup("")
@@ -234,7 +232,3 @@ def _values(found: Mapping[str, Ratio | None]) -> dict[str, float | None]:
 def _built(found: msgspec.Struct | None, *fields: str) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(found) if found is not None else {}
     return {name: value for name, value in data.items() if not fields or name in fields}
-
-
-def _times(rounds: int) -> str:
-    return f"{rounds} round{'' if rounds == 1 else 's'}"

@@ -19,7 +19,7 @@ from harness.doctor import required_missing
 from harness.errors import ArmdiffError, CannotRun
 from harness.pool import Pool
 from harness.protocol import Task
-from harness.triage import Finding, any_pass
+from harness.triage import Finding, any_pass, pass_of
 
 
 @click.command()
@@ -66,8 +66,7 @@ def named(entry: Entry, findings: Sequence[Finding]) -> Finding | None:
     assert expected is not None
     for finding in findings:
         if any_pass(finding.bucket) == any_pass(expected.bucket):
-            word = expected.bucket.split("/")[4]
-            return msgspec.structs.replace(finding, bucket=expected.bucket, pass_name=None if word == "-" else word)
+            return msgspec.structs.replace(finding, bucket=expected.bucket, pass_name=pass_of(expected.bucket))
     return None
 
 

@@ -10,6 +10,8 @@ fails.
 
 from __future__ import annotations
 
+import re
+
 from harness.recipe import Recipe, parse_recipe
 from harness.target import Target
 
@@ -176,8 +178,6 @@ IMPORTS = (
 
 def imports(body: str) -> str:
     """The import lines that a script's body needs."""
-    import re
-
     lines: list[str] = []
     for mark, text in IMPORTS:
         module, _, names = text.partition(":")

@@ -16,31 +16,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jinja2
-
 from harness.aten import GETITEM
-from harness.bugs.script import OWN_ERROR
+from harness.bugs.script import OWN_ERROR, environment
 from harness.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
 from harness.building import model_source
 from harness.case import Case
 from harness.certify.evidence import Certificate
 from harness.certify.page import in_brief
-from harness.compat.releases import PACKAGES
+from harness.compat.releases import PACKAGES, TABLE
 from harness.compat.vela import default_configuration
 from harness.corpus import Status
 from harness.corrections.correction import Change, Correction
 from harness.recipe import parse_recipe
+from harness.reporting.words import operator_name
 from harness.target import parse_target
 from harness.triage import VALUE_ORACLES, Finding, measured_size
 
-_TABLE = (
-    ("default", "1.5.1", "2.13.0"),
-    ("et141", "1.4.1", "2.13.0"),
-    ("et131", "1.3.1", "2.12.0"),
-    ("et120", "1.2.0", "2.11.0"),
-    ("seed", "1.2.0", "2.10.0"),
-    ("et110", "1.1.0", "2.10.0"),
-)
 _WORDS = {
     "reproduces": "shows",
     "fixed": "does not show",
@@ -141,13 +132,7 @@ def report_text(facts: Facts) -> str:
         "weights": case.tensors is not None,
         "bucket": finding.bucket,
     }
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("harness.bugs"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    text = environment.get_template("REPORT.md.jinja").render(context)
+    text = environment().get_template("REPORT.md.jinja").render(context)
     script = f"```python\n{facts.script.rstrip()}\n```"  # put in last: it keeps its own blank lines
     return re.sub(r"\n{3,}", "\n\n", text).rstrip().replace("@SCRIPT@", script, 1) + "\n"
 
@@ -174,15 +159,11 @@ def _model(case: Case) -> str:
 
 def title_of(finding: Finding) -> str:
     """A title for a bug that nobody has named yet."""
-    chain = " -> ".join(_plain(item) for item in finding.chain if item != GETITEM) or "module"
+    chain = " -> ".join(operator_name(item) for item in finding.chain if item != GETITEM) or "module"
     size = measured_size(finding.measured)
     what = {"crash": finding.message.split(":", 1)[0]}.get(finding.oracle, finding.kind)
     whose = "Vela" if finding.pass_name == "Vela" else "Arm backend"
     return f"{whose}: {chain} on {finding.target}: {what}{f' ({size})' if size else ''}"
-
-
-def _plain(operator: str) -> str:
-    return operator.removeprefix("aten.").removesuffix(".default")
 
 
 def _sentence(text: str) -> str:
@@ -193,7 +174,7 @@ def _sentence(text: str) -> str:
 def _summary(facts: Facts) -> str:
     finding = facts.finding
     operators = {node.operator for node in facts.case.graph.nodes}
-    chain = " -> ".join(f"`{_plain(item)}`" for item in finding.chain if item in operators and item != GETITEM)
+    chain = " -> ".join(f"`{operator_name(item)}`" for item in finding.chain if item in operators and item != GETITEM)
     module = f"module with {chain}" if chain else "module"
     lowered = f"A {module}, lowered for `{finding.target}` with {_widths(finding.recipe)}"
     size = measured_size(finding.measured)
@@ -301,7 +282,7 @@ def _amount(number: float, unit: object) -> str:
 def _lines(status: Status) -> list[dict[str, str]]:
     return [
         {"executorch": executorch, "torch": torch, "word": _WORDS[status.lines[line].status]}
-        for line, executorch, torch in _TABLE
+        for line, executorch, torch in TABLE
         if line in status.lines
     ]
 

@@ -28,7 +28,8 @@ from typing import Any, Literal
 import jinja2
 
 from harness.bugs import calls
-from harness.bugs.values import DRAWING, FILE, Values
+from harness.bugs.values import DRAWING, Values
+from harness.bugs.verifying import VALUES
 from harness.building import SEEDING, model_source
 from harness.case import Case
 from harness.compat.releases import PACKAGES
@@ -113,11 +114,11 @@ def write_script(
         calls.steps(target, case.recipe, last),
     ]
     context["setup"] = "".join(lines).rstrip()
-    context["stored"] = FILE if values.stored else ""
+    context["stored"] = VALUES if values.stored else ""
     written = samples + " ".join(context["inputs"])
     helpers = [SEEDING.rstrip()] if "seed_weights(model" in " ".join(weights) else []
     context["helpers"] = helpers + [text.rstrip() for name, text in DRAWING.items() if f"{name}(" in written]
-    text = _environment().get_template(f"{_TEMPLATES.get(form, form)}.py.jinja").render(context)
+    text = environment().get_template(f"{_TEMPLATES.get(form, form)}.py.jinja").render(context)
     return Script(form, _tidy(text), values)
 
 
@@ -222,16 +223,17 @@ _TEMPLATES = {"quality": "values"}
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """What lays out the templates of scripts and reports."""
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.bugs"),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["repr"] = repr
-    return environment
+    made.filters["repr"] = repr
+    return made
 
 
 def _tidy(text: str) -> str:

@@ -3,7 +3,7 @@
 A repro script has to calibrate with the very samples of its case, or scales would differ. ``DRAWING`` is
 the text of the functions that its expressions call; here the same text is executed to see what an
 expression gives, so that a script cannot differ from its case. What is too large to be read goes into a
-file beside the script (``FILE``, numpy's npz), and is named there.
+file beside the script (``VALUES``, numpy's npz), and is named there.
 
 No torch here: expressions are numpy's.
 """
@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.bugs.verifying import VALUES
 from harness.case import Case, Input
 from harness.distributions import Array
 from harness.sampling import CALIBRATION, ENDPOINTS, FRESH, EvaluationInput, calibration_samples
 
-FILE = "values.npz"
 MOST_LITERALS = 64
 """Elements of an array that are still written out."""
 
@@ -111,9 +111,9 @@ class Values:
     def write(self, folder: Path) -> None:
         """Write the file beside the script, or remove one that no script needs."""
         if self.stored:
-            np.savez(folder / FILE, **self.stored)
+            np.savez(folder / VALUES, **self.stored)
         else:
-            (folder / FILE).unlink(missing_ok=True)
+            (folder / VALUES).unlink(missing_ok=True)
 
     def _with_inputs(self, arrays: tuple[Array, ...]) -> list[tuple[Input, Array]]:
         return list(zip(self.case.graph.inputs, arrays, strict=True))

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SHOWS, DOES_NOT_SHOW, NEEDS_ENGINE = "shows", "does not show", "needs an Ethos-U engine"
-SCRIPT = "repro.py"
+SCRIPT, VALUES = "repro.py", "values.npz"
+"""A script, and the arrays beside it that are too large to be written out in it."""
 IO_FILE = "_io.npz"
 """Ends the name of a file with inputs of a TOSA graph and its outputs on the reference model."""
 TIME_LIMIT = 300.0
@@ -62,7 +63,7 @@ def run_repro(folder: Path, python: str = sys.executable, timeout: float = TIME_
     """The same, with what the script printed and wrote."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     with tempfile.TemporaryDirectory(prefix="repro-") as scratch:
-        for name in (SCRIPT, "values.npz"):
+        for name in (SCRIPT, VALUES):
             if (folder / name).exists():
                 shutil.copy(folder / name, scratch)
         child = subprocess.Popen(

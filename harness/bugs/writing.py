@@ -20,7 +20,7 @@ from harness.bugs.page import Facts, report_text, title_of
 from harness.bugs.script import Script, write_script
 from harness.bugs.verifying import IO_FILE, SCRIPT, TIME_LIMIT, Verified, run_repro
 from harness.building import load_tensors
-from harness.case import Case, read_case
+from harness.case import Case, file_of, read_case
 from harness.certify.evidence import Certificate, stored_certificate
 from harness.compat.releases import installed, release_line
 from harness.corpus import Entry, Status, known_by, read_entry
@@ -96,7 +96,7 @@ def write_bug(
 
 
 def _bring_case(folder: Path, case_file: Path, case: Case) -> None:
-    source = case_file / CASE if case_file.is_dir() else case_file
+    source = file_of(case_file)
     if source.resolve() == (folder / CASE).resolve():
         return
     shutil.copyfile(source, folder / CASE)

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from harness.building import load_tensors
-from harness.case import Case, read_case
+from harness.case import Case, file_of, read_case
 from harness.certify.trying import Trial
 from harness.compat.sharing import SharedEdge, shared_edge
 from harness.compat.stack import stack_for
@@ -56,7 +56,7 @@ def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
     """Compare a case's stock compile with that of each variant."""
     path = Path(task.case)
     case = read_case(path)
-    tensors = load_tensors(case, path if path.is_dir() else path.parent)
+    tensors = load_tensors(case, file_of(path).parent)
     with shared_edge() as edge:
         scene = _Scene(task.case, case, StageClock(announce), tensors, edge)
         try:

@@ -7,13 +7,11 @@ cases, ``bench.json`` and ``bench.html``.
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
 
 from harness.bench.contest import Contest, Contestant
 from harness.bench.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
@@ -100,4 +98,4 @@ def _progress(sample: Sample, done: int = 0, of: int = 0) -> str:
 
 
 def _say(line: str) -> None:
-    Console(file=sys.stderr).print(f"armdiff: {line}", highlight=False, soft_wrap=True)
+    click.echo(f"armdiff: {line}", err=True)

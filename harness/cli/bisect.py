@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from harness.case import read_case
+from harness.case import file_of, read_case
 from harness.cli.lines import environments_of, lines_options
 from harness.cli.options import json_option
 from harness.cli.results import write_json
@@ -78,7 +78,7 @@ def _entry(case: Path, folder: Path) -> Path:
     """The case as a corpus entry without expectations, or the entry that it is."""
     if (case / "status.toml").exists():
         return case.resolve()
-    source = case / "case.json" if case.is_dir() else case
+    source = file_of(case)
     shutil.copy(source, folder / "case.json")
     for tensors in source.parent.glob("*.safetensors"):
         shutil.copy(tensors, folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from harness import __version__
-from harness.case import read_case
+from harness.case import decode_case, file_of
 from harness.compat.releases import installed
 from harness.errors import CannotRun
 from harness.protocol import CaseResult, Task
@@ -90,11 +90,11 @@ def pack(task: Task, campaign: str, worker: str, seconds: float) -> bytes:
 
     :raises CannotRun: a file is gone.
     """
-    file = _file_of(Path(task.case))
+    file = file_of(Path(task.case))
     tensors = None
     try:
         case = file.read_bytes()
-        if (name := read_case(file).tensors) is not None:
+        if (name := decode_case(case, str(file)).tensors) is not None:
             tensors = (name, (file.parent / name).read_bytes())
     except OSError as error:
         raise CannotRun(f"{error.filename}: cannot be read ({error.strerror}); restore the file") from None
@@ -145,7 +145,3 @@ def packed_identity() -> bytes:
 def unpacked_identity(data: bytes) -> Identity:
     """What a node said it is."""
     return _identities.decode(data)
-
-
-def _file_of(path: Path) -> Path:
-    return path / "case.json" if path.is_dir() else path

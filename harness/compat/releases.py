@@ -12,16 +12,16 @@ from pathlib import Path
 
 PACKAGES = ("executorch", "torch", "torchao", "ethos-u-vela", "tosa-tools")
 
-# executorch version (and torch where one executorch version serves two lines) -> line, DESIGN.md's table
-_LINES = (
-    ("default", "1.5.1", ""),
-    ("et141", "1.4.1", ""),
-    ("et131", "1.3.1", ""),
-    ("et120", "1.2.0", "2.11"),
-    ("seed", "1.2.0", "2.10"),
-    ("et110", "1.1.0", ""),
+TABLE = (
+    ("default", "1.5.1", "2.13.0"),
+    ("et141", "1.4.1", "2.13.0"),
+    ("et131", "1.3.1", "2.12.0"),
+    ("et120", "1.2.0", "2.11.0"),
+    ("seed", "1.2.0", "2.10.0"),
+    ("et110", "1.1.0", "2.10.0"),
 )
-LINES = tuple(name for name, _, _ in _LINES)
+"""Release line, executorch and torch (DESIGN.md's table), the newest first."""
+LINES = tuple(name for name, _, _ in TABLE)
 
 
 @cache
@@ -40,10 +40,11 @@ def installed() -> Mapping[str, str]:
 def release_line() -> str | None:
     """The line of DESIGN.md's release table that is installed, or None for any other mix."""
     versions = installed()
-    for name, executorch, torch in _LINES:
-        if versions.get("executorch") == executorch and versions.get("torch", "").startswith(torch):
-            return name
-    return None
+    found = [(name, torch) for name, executorch, torch in TABLE if versions.get("executorch") == executorch]
+    if len(found) > 1:  # one executorch serves two lines: torch's minor version tells them apart
+        there = versions.get("torch", "")
+        found = [(name, torch) for name, torch in found if there.startswith(torch.rpartition(".")[0])]
+    return found[0][0] if found else None
 
 
 def arm_folder() -> Path:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.case import Case, case_digest, encode_case, read_case
+from harness.case import Case, case_digest, encode_case, file_of, read_case
 from harness.corpus import Entry
 from harness.engines import EngineChoice
 from harness.errors import CannotRun
@@ -59,7 +59,7 @@ def minimize(
     """
     file = Path(finding.case)
     case = read_case(file)
-    beside = file if file.is_dir() else file.parent
+    beside = file_of(file).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _copy_tensors(case, beside, folder / "cases")

@@ -48,14 +48,13 @@ def structural_cuts(case: Case) -> Iterator[Cut]:
 
 def _cuts(case: Case) -> Iterator[Cut]:
     graph, types = case.graph, value_types(case.graph)
-    nodes = {node.name for node in graph.nodes}
-    results = [name for name in types if name.split(".", 1)[0] in nodes]
+    results = results_of(graph, types)
     for name in results:
         if (name,) != graph.outputs:
-            yield Cut(with_graph(case, msgspec.structs.replace(graph, outputs=(name,))), f"{name} as the only output")
+            yield only_output(case, name)
     for name in results:
         if types[name].dtype == "float32" and any(name in node.inputs for node in graph.nodes):
-            yield _as_input(case, name, types[name])
+            yield as_input(case, name, types[name])
     for node in graph.nodes:
         for operand in dict.fromkeys(node.inputs):
             if node.name in types and types[operand] == types[node.name]:
@@ -73,10 +72,21 @@ def _cuts(case: Case) -> Iterator[Cut]:
                 yield Cut(with_graph(case, _renamed(graph, {one.name: other.name})), words)
     for constant in graph.constants:
         if constant.dtype == "float32":
-            yield _as_input(case, constant.name, types[constant.name])
+            yield as_input(case, constant.name, types[constant.name])
 
 
-def _as_input(case: Case, name: str, type_: TensorType) -> Cut:
+def results_of(graph: Graph, types: Mapping[str, TensorType]) -> list[str]:
+    """The values that nodes compute."""
+    nodes = {node.name for node in graph.nodes}
+    return [name for name in types if name.split(".", 1)[0] in nodes]
+
+
+def only_output(case: Case, name: str) -> Cut:
+    """What follows a value goes, and it is all that comes out."""
+    return Cut(with_graph(case, msgspec.structs.replace(case.graph, outputs=(name,))), f"{name} as the only output")
+
+
+def as_input(case: Case, name: str, type_: TensorType) -> Cut:
     """What a value is computed from goes, and it becomes an input."""
     new = Input(name=f"in_{name.replace('.', '_')}", shape=type_.shape)
     graph = msgspec.structs.replace(case.graph, inputs=(*case.graph.inputs, new))

@@ -94,8 +94,8 @@ def _caveats(judged: Judged, previous: Judged) -> Iterator[str]:
     asked, former = judged.run.info.asked, previous.run.info.asked
     if (asked.seed, asked.shard) != (former.seed, former.shard):
         yield (
-            f"The runs drew other graphs (seed {former.seed}, shard {_shard(former.shard)} before; seed {asked.seed}, "
-            f"shard {_shard(asked.shard)} now): a bucket that is gone may only not have been drawn."
+            f"The runs drew other graphs (seed {former.seed}, shard {former.shard_name} before; seed {asked.seed}, "
+            f"shard {asked.shard_name} now): a bucket that is gone may only not have been drawn."
         )
     elif previous.graphs != judged.graphs:
         yield f"The previous run has {previous.graphs} graphs and this one {judged.graphs}: the longer one saw more."
@@ -108,7 +108,3 @@ def _caveats(judged: Judged, previous: Judged) -> Iterator[str]:
         )
     if previous.run.info.state != "done":
         yield "The previous run did not end by itself."
-
-
-def _shard(shard: tuple[int, int]) -> str:
-    return f"{shard[0]}/{shard[1]}"

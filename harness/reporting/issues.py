@@ -26,12 +26,21 @@ from pathlib import Path
 import msgspec
 
 from harness.errors import BadInput
-from harness.known import checked_bucket
+from harness.known import checked_bucket, listed, text_of
 from harness.reporting.buckets import Bucket, Bug, bucket_folder
 from harness.reporting.report import Report
 from harness.reporting.words import counted
 from harness.runs import Run, cannot_write
-from harness.triage import VALUE_ORACLES, any_family, any_pass, any_range, contains_in_order, without_pass
+from harness.triage import (
+    COARSE_ORACLES,
+    VALUE_ORACLES,
+    any_family,
+    any_pass,
+    any_range,
+    contains_in_order,
+    oracle_of,
+    pass_of,
+)
 
 MOST = 10
 """Issues a night: a release that breaks everything is one to look at by hand."""
@@ -59,9 +68,9 @@ class Filed:
         """Is it about the bucket with this final key?"""
         theirs, _, filed = any_range(any_family(self.key)).partition("#")
         ours, _, operators = any_range(any_family(final)).partition("#")
-        oracle = ours.split("/")[1]
-        values = oracle in (*VALUE_ORACLES, "stream") and bool(filed and operators)
-        if values and oracle in VALUE_ORACLES and (without_pass(theirs) or without_pass(ours)):
+        oracle = oracle_of(ours)
+        values = oracle in COARSE_ORACLES and bool(filed and operators)
+        if values and oracle in VALUE_ORACLES and None in (pass_of(theirs), pass_of(ours)):
             theirs, ours = any_pass(theirs), any_pass(ours)
         if theirs != ours or not values:
             return theirs == ours
@@ -80,7 +89,7 @@ class Issue:
     @property
     def name(self) -> str:
         """A file name that stays the same from night to night."""
-        return NAMES.replace("*", f"{self.key.split('/')[1]}-{hashlib.sha256(self.key.encode()).hexdigest()[:8]}")
+        return NAMES.replace("*", f"{oracle_of(self.key)}-{hashlib.sha256(self.key.encode()).hexdigest()[:8]}")
 
     @property
     def text(self) -> str:
@@ -138,19 +147,11 @@ def read_filed(file: Path) -> list[Filed]:
 
     :raises BadInput: naming the file and the line.
     """
-    try:
-        text = file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise BadInput(str(file), f"cannot be read ({reason})", _REMEDY) from None
+    text = text_of(file, _REMEDY)
     if text.lstrip().startswith("["):
         return list(_of_github(text, file))
-    lines = [(number, line.partition("# ")[0].split()) for number, line in enumerate(text.splitlines(), 1)]
-    return [
-        Filed(_checked(words[0], f"{file}: line {number}"), *(words[1:3] or [str(file)]))
-        for number, words in lines
-        if words and not words[0].startswith("#")
-    ]
+    lines = [(where, line.split()) for where, line in listed(text, file)]
+    return [Filed(_checked(words[0], where), *(words[1:3] or [str(file)])) for where, words in lines]
 
 
 class _Listed(msgspec.Struct):
@@ -161,10 +162,10 @@ class _Listed(msgspec.Struct):
 
 def _of_github(text: str, file: Path) -> Iterator[Filed]:
     try:
-        listed = msgspec.json.decode(text, type=list[_Listed])
+        there = msgspec.json.decode(text, type=list[_Listed])
     except (msgspec.MsgspecError, json.JSONDecodeError) as error:
         raise BadInput(str(file), str(error), _REMEDY) from None
-    for issue in listed:
+    for issue in there:
         for key in keys_in(issue.body or ""):
             yield Filed(key, f"#{issue.number}", issue.state.lower())
 
@@ -220,12 +221,11 @@ def _body(report: Report, bug: Bug, bucket: Bucket, key: str) -> str:
     ]
     siblings = [other for other in bug.buckets if other is not bucket]
     if siblings:
-        lines.append(f"Perhaps of the same cause ({len(siblings)} more): " + _fenced("\n".join(map(_final, siblings))))
+        lines.append(
+            f"Perhaps of the same cause ({len(siblings)} more): "
+            + _fenced("\n".join(other.final for other in siblings))
+        )
     return "\n\n".join((*lines, marker(key))) + "\n"
-
-
-def _final(bucket: Bucket) -> str:
-    return bucket.final
 
 
 def _written(run: Run, bucket: Bucket) -> str:

@@ -6,7 +6,6 @@ one line and escaped, so that it can neither leave its cell nor become markup.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -37,7 +36,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in info.releases.items())
     parts = report.judged.parts
-    shard = f"{len(parts)} runs" if parts else f"shard {info.asked.shard[0]}/{info.asked.shard[1]}"
+    shard = f"{len(parts)} runs" if parts else f"shard {info.asked.shard_name}"
     yield (
         f"Started {moment(info.started)}, seed {info.asked.seed}, {shard}, "
         f"on {plain(', '.join(info.asked.targets))}; {duration(timing.seconds)}, "
@@ -63,9 +62,9 @@ def _runs(report: Report) -> Iterator[str]:
     for part in report.judged.parts:
         info = part.run.info
         cells = (
-            plain(os.path.relpath(part.run.folder, report.judged.run.folder), 60),
+            plain(report.judged.name_of(part), 60),
             plain(info.line_name),
-            f"{info.asked.shard[0]}/{info.asked.shard[1]}",
+            info.asked.shard_name,
             str(info.asked.seed),
             str(part.graphs),
             str(part.tally.cases),

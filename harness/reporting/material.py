@@ -65,6 +65,10 @@ class Judged:
         """Every run in it: its parts, or itself."""
         return self.parts or (self,)
 
+    def name_of(self, part: Judged) -> str:
+        """What a part is called: its folder, as seen from the one that holds all."""
+        return os.path.relpath(part.run.folder, self.run.folder)
+
     @property
     def lines(self) -> tuple[str, ...]:
         """The release lines of its runs, by name."""

@@ -70,7 +70,7 @@ def html(report: Report, folder: Path) -> str:
             else None,
             case_link=lambda shown: link(case_file(run, shown.path)) if shown.case is not None else None,
             bug_link=bug_link,
-            name_of=lambda part: os.path.relpath(part.run.folder, run.folder),
+            name_of=report.judged.name_of,
             states=STATES,
             started=moment(run.info.started),
         )

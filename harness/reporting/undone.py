@@ -7,7 +7,6 @@ counted, with one case as an example; numbers and names of graphs in a reason do
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from pathlib import PurePosixPath
 from harness.registry import legs
 from harness.reporting.material import Drawn, Judged, per_graph
 from harness.reporting.merging import missing_shards
+from harness.reporting.words import counted
 from harness.summary import Tally
 from harness.triage import Finding, any_family
 
@@ -95,8 +95,7 @@ def _left_of_all(judged: Judged) -> Iterator[str]:
     for shard in missing_shards([part.run.info for part in judged.parts]):
         yield f"Not among the runs: {shard}."
     for part in judged.parts:
-        name = os.path.relpath(part.run.folder, judged.run.folder)
-        yield from (f"{name}: {line}" for line in _left(part))
+        yield from (f"{judged.name_of(part)}: {line}" for line in _left(part))
 
 
 def _left(judged: Judged) -> Iterator[str]:
@@ -108,7 +107,7 @@ def _left(judged: Judged) -> Iterator[str]:
     if judged.unfinished:
         few = judged.unfinished == 1
         yield (
-            f"{judged.unfinished} graph{'' if few else 's'} {'is' if few else 'are'} incomplete: not all of "
+            f"{counted(judged.unfinished, 'graph')} {'is' if few else 'are'} incomplete: not all of "
             f"{'its' if few else 'their'} {per_graph(judged.run)} cases ran."
         )
     asked = info.asked.max_examples

@@ -10,12 +10,13 @@ from generators.cases import draw_block
 from harness.case import Case, Constant, Distribution, Graph, Input, Node, case_digest, encode_case
 from harness.corpus import Entry, Expectation, Status
 from harness.protocol import CaseResult
-from harness.runs import Asked, Done, RunInfo, append, read_run, write_info
+from harness.runs import Asked, Done, Minimized, RunInfo, append, read_run, write_info
 from harness.triage import Finding
 
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
 FAMILIES = {"TOSA-1.0+INT": "tosa-int", "ethos-u55-128": "ethos-u55"}
 LEGS = {"eager": "ran", "tosa-reference": "ran", "ethos-u-fvp": "no FVP here"}
+HOSTILE = "<script>alert(1)</script>&\"'`|*_[x](javascript:1)\n# \x00\x1b[31m\u202e$"
 UNIFORM = Distribution(kind="uniform", parameters={"high": 1.0, "low": -1.0})
 
 
@@ -129,3 +130,39 @@ def write(folder, case):
 def each_target(*operators, **fields):
     """One graph on every target, with the same result."""
     return [(chain_case(*operators, target=target), fields) for target in TARGETS]
+
+
+def hostile_run(folder):
+    """A run in which every text that comes from outside tries to leave its place."""
+    found = finding(
+        message=HOSTILE,
+        detail=HOSTILE,
+        chain=(HOSTILE, "relu"),
+        recipe=HOSTILE,
+        signature=HOSTILE.replace("/", ":"),
+        measured={"distance": 3.0, "unit": HOSTILE},
+    )
+    crash = finding("crash", HOSTILE, stage=HOSTILE, blamed=HOSTILE.replace("/", ":"), measured={"type": HOSTILE})
+    known = finding("qparams", "known", message=HOSTILE)
+    minimized = Minimized(
+        bucket=found.bucket,
+        final=f"{found.bucket}{HOSTILE}",
+        origin=HOSTILE,
+        case="bugs/b/case.json",
+        operators=(HOSTILE,),
+        state="minimized",
+        neighbour=HOSTILE,
+        distinguishes=HOSTILE,
+        folder="../cases",
+        repro=HOSTILE,
+    )
+    (folder / "bugs" / "b").mkdir(parents=True)
+    (folder / "bugs" / "b" / "case.json").write_bytes(encode_case(chain_case("relu")))
+    cases = [
+        *each_target("relu", findings=[found, crash, known], unrepeated=(found,), legs={"eager": HOSTILE}),
+        *each_target("tanh", invalid=HOSTILE, seconds={HOSTILE: 1.0}),
+        *each_target("abs", problem=HOSTILE),
+    ]
+    run = make_run(folder, cases, minimized=[minimized], left=[HOSTILE], problems=[HOSTILE], corrections=(HOSTILE,))
+    corpus = [entry(HOSTILE, known, upstream=("javascript:alert(1)", f"https://example.org/{HOSTILE}", HOSTILE))]
+    return run, corpus

@@ -1,0 +1,155 @@
+"""The text of repro scripts, and the values in it. No torch."""
+
+import ast
+import re
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+
+from harness.bugs.script import form_of, stable_part, write_script
+from harness.bugs.values import Values
+from harness.bugs.verifying import VALUES
+from harness.case import Case, Distribution
+from harness.corpus import default_corpus
+from harness.sampling import calibration_samples, evaluation_inputs
+from tests.unit.bugs import ETHOS, MACHINE, NUMERIC, RELEASES, VELA, case, found
+
+MAY_IMPORT = {*sys.stdlib_module_names, "executorch", "numpy", "torch", "torchao", "tosa", "tosa_reference_model"}
+
+CRASH = found(
+    "crash",
+    "exception",
+    "lower",
+    "RewritePadPass",
+    "ValueError in RewritePadPass during lower: Expected padding of node aten_pad_3 to be non-negative, got -1",
+    type="ValueError",
+)
+
+FINDINGS = {
+    "crash": CRASH,
+    "signal": found(
+        "crash", "exception", "leg:tosa-reference", None, "SIGABRT during leg:tosa-reference: x", type="SIGABRT"
+    ),
+    "values": NUMERIC,
+    "quality": found(
+        "quality", "loss beyond quantization", "convert", excess=3.0, bound=1.5, input=0, unit="steps", output=0
+    ),
+    "unchanged": found("model-unchanged", "parameters changed in place", "prepare"),
+    "borders": found("buffers", "delegate input dropped", "lower"),
+    "zero_points": found("qparams", "zero point differs", "lower"),
+    "stream": VELA,
+    "duplicate": found("stream", "duplicate", pass_name="Vela", target=ETHOS),
+    "vela": found("crash", "exception", "vela", None, "RuntimeError during vela: Compilation failed: no", target=ETHOS),
+}
+
+
+@cache
+def script(name):
+    finding = FINDINGS[name]
+    return write_script(case(finding.target), finding, "a title", RELEASES).text
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_script_is_plain_upstream_python(name):
+    text = script(name)
+    assert_runs_alone(text)
+    assert "class Model(nn.Module)" in text
+    assert "The bug shows" in text or name == "stream"
+
+
+def assert_runs_alone(text):
+    compile(text, "repro.py", "exec")
+    roots = {
+        (node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name).split(".")[0]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    }
+    assert roots <= MAY_IMPORT
+    assert "armdiff" not in text
+    assert "harness" not in text
+    assert not MACHINE.search(text)
+
+
+def test_a_script_that_cannot_show_its_bug_says_what_can():
+    text = script("stream")
+    assert "Exit status 1: the bug shows; 0: it does not. 3: it needs an Ethos-U to show." in text
+    assert "The bug shows" not in text
+    assert "return 3" in text
+    assert "return 3" not in script("duplicate")
+
+
+@pytest.mark.parametrize("file", sorted(default_corpus().glob("*/*/repro.py")), ids=lambda file: file.parent.name)
+def test_the_scripts_of_the_corpus_run_alone_and_are_those_of_its_reports(file):
+    text, report = file.read_text(), file.with_name("REPORT.md").read_text()
+    assert_runs_alone(text)
+    assert f"```python\n{text.rstrip()}\n```" in report
+    assert not MACHINE.search(report)
+    assert all(f"`{other.name}`" in report for other in file.parent.glob("*.tosa"))
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_the_form_follows_from_the_oracle(name):
+    wanted = {"signal": "crash", "duplicate": "stream", "vela": "stream"}.get(name, name)
+    assert form_of(FINDINGS[name]) == wanted
+
+
+def test_a_loss_is_shown_on_its_own_input_against_what_quantization_explains():
+    text = script("quality")
+    assert (
+        "ALLOWED = 1.501  # steps (units of the last place) that quantization with these scales may differ by" in text
+    )
+    assert "INPUTS = [\n    CALIBRATION[0],\n]" in text
+
+
+def test_a_script_stops_after_the_stage_that_fails():
+    finding = found("crash", "exception", "prepare", None, "TypeError during prepare: no", type="TypeError")
+    text = write_script(case(), finding, "a title", RELEASES).text
+    assert "prepare_pt2e(graph, quantizer)" in text
+    assert "convert_pt2e" not in text
+
+
+def test_a_recipe_becomes_upstream_calls():
+    text = write_script(case(recipe="a8w8,per-tensor,qmin=-127,io=uint8,float=n1"), NUMERIC, "a title", RELEASES).text
+    assert "is_per_channel=False, act_qmin=-127, act_qmax=127" in text
+    assert "quantizer.set_io(get_uint8_io_quantization_config())" in text
+    assert 'quantizer.set_module_name("n1", None)' in text
+
+
+def test_what_stays_the_same_of_an_error_holds_no_names_and_numbers():
+    assert stable_part(CRASH) == "Expected padding of node"
+
+
+def test_samples_are_drawn_where_that_gives_the_same_bits():
+    values = Values(case(), {})
+    text = values.samples()
+    assert "draw('x', i).uniform(-1.0, 1.0, (1, 4, 8, 8))" in text
+    assert not values.stored
+
+
+def test_samples_that_no_expression_gives_are_stored(tmp_path):
+    skewed = Distribution(kind="channel_skew", parameters={"ratio": 10.0})
+    given = Case(graph=case().graph, calibration={"x": skewed})
+    values = Values(given, {})
+    assert "VALUES['sample.0.x']" in values.samples()
+    values.write(tmp_path)
+    with np.load(tmp_path / VALUES) as stored:
+        assert stored["sample.1.x"].tobytes() == calibration_samples(given)[1][0].tobytes()
+
+
+def test_every_evaluation_input_is_drawn():
+    values = Values(case(), {})
+    texts = [values.evaluation(item, place) for place, item in enumerate(evaluation_inputs(case()))]
+    assert texts[0] == "CALIBRATION[0]"
+    assert any("seed=1000003" in text for text in texts)
+    assert any("ends('x'" in text for text in texts)
+    assert not values.stored
+
+
+def test_literals_read_back_as_the_same_bits():
+    array = np.array([[0.1, -3.4e38, 1e-45, 7.0]], np.float32)
+    text = Values(case(), {}).tensor(array, "x")
+    again = np.array(ast.literal_eval(re.search(r"\[.*?\]", text)[0]), np.float32)
+    assert again.tobytes() == array.tobytes()
+    assert text.endswith(".reshape((1, 4))")

@@ -1,0 +1,143 @@
+"""The verb ``report``: what it writes and knows, how it ends, and what it says of a damaged run."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import main
+from harness.errors import CannotRun
+from harness.reporting import Verdict, write_reports
+from harness.runs import BUCKETS, RESULTS
+from tests.unit.reporting_runs import each_target, entry, finding, make_run
+
+
+def test_a_verdict_says_what_to_exit_with(tmp_path):
+    found = each_target("relu", findings=[finding()])
+    new = write_reports(make_run(tmp_path / "new", found), (), None, tmp_path / "out")
+    known = write_reports(make_run(tmp_path / "known", found), [entry("e", finding())], None, tmp_path / "out")
+    assert isinstance(new, Verdict)
+    assert (new.exit_status, new.bugs, new.buckets, new.known) == (1, ("Outside rounding in relu",), 1, 0)
+    assert (known.exit_status, known.bugs, known.buckets, known.known) == (0, (), 0, 1)
+    assert (new.graphs, new.cases) == (1, 2)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotRun, match="cannot be written"):
+        write_reports(make_run(tmp_path / "run"), (), None, tmp_path / "file")
+
+
+def test_reporting_does_not_import_torch(tmp_path):
+    make_run(tmp_path, each_target("relu", findings=[finding()]))
+    script = (  # in a process of its own: other tests of this one may have imported it
+        "import sys; from pathlib import Path; from harness.reporting import write_reports; from harness.runs import "
+        "read_run; folder = Path(sys.argv[1]); write_reports(read_run(folder), (), None, folder); "
+        "sys.exit(bool({'torch', 'executorch'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    assert (tmp_path / "report.html").exists()
+
+
+def command(*arguments):
+    return CliRunner().invoke(main, ["report", *map(str, arguments)])
+
+
+def test_the_verb_writes_pages_and_exits_with_the_verdict(tmp_path):
+    make_run(tmp_path / "run", each_target("relu", findings=[finding(blamed="NoSuchPass")]))
+    make_run(tmp_path / "before", each_target("relu"))
+    result = command(tmp_path / "run", "--previous", tmp_path / "before", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    first, second, *files = result.stdout.splitlines()
+    assert first == "1 new bug (1 bucket) and no known ones in 1 graph, 2 cases; ethos-u-fvp never ran."
+    assert second == "  1. Outside rounding in relu: 2 cases on TOSA-1.0+INT, ethos-u55-128"
+    assert files == [str(tmp_path / "out" / f"report.{kind}") for kind in ("html", "md", "json", "xml")]
+    assert all(os.path.getsize(file) for file in files)
+    assert "0 gone" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_the_verb_exits_with_0_where_nothing_is_new_and_prints_only_json_on_request(tmp_path):
+    make_run(tmp_path, each_target("relu"))
+    result = command(tmp_path, "--json", "-")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["verdict"]["new_bugs"] == 0
+    assert (tmp_path / "report.html").exists()
+
+
+def test_the_verb_knows_what_a_given_corpus_knows(tmp_path):
+    (tmp_path / "mine" / "bug").mkdir(parents=True)
+    (tmp_path / "mine" / "bug" / "status.toml").write_text(
+        'title = "mine"\nexpires = 2999-01-01\n[lines.et120]\nstatus = "reproduces"\n'
+        f'bucket = "{finding(blamed="NoSuchPass").bucket}"\n'
+    )
+    make_run(tmp_path / "run", each_target("relu", findings=[finding(blamed="NoSuchPass")]), line="et120")
+    assert command(tmp_path / "run").exit_code == 1
+    result = command(tmp_path / "run", "--known", tmp_path / "mine")
+    assert result.exit_code == 0
+    assert "1 known one" in result.stdout
+
+
+def test_a_correction_from_a_file_is_not_executed_to_read_about_a_run(tmp_path):
+    trap = tmp_path / "trap.py"
+    trap.write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
+    make_run(tmp_path / "run", each_target("relu"), corrections=(str(trap),))
+    result = command(tmp_path / "run")
+    assert result.exit_code == 0
+    assert not (tmp_path / "sprung").exists()
+    assert "is not in the tree" in result.stderr
+
+
+def damaged_line(folder):
+    with (folder / RESULTS).open("ab") as file:
+        file.write(b'{"number": "one"}\n')
+
+
+def damaged_info(folder):
+    (folder / "run.json").write_text('{"schema": 1')
+
+
+def damaged_buckets(folder):
+    (folder / BUCKETS).write_bytes(b"\xff\xfe\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "part"),
+    [(damaged_line, "results.jsonl: line 3"), (damaged_info, "run.json"), (damaged_buckets, BUCKETS)],
+)
+def test_a_damaged_run_is_one_line_and_status_2(tmp_path, damage, part):
+    make_run(tmp_path, each_target("relu"))
+    damage(tmp_path)
+    result = command(tmp_path)
+    assert result.exit_code == 2
+    assert part in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_a_line_that_a_kill_cut_off_does_not_matter(tmp_path):
+    make_run(tmp_path, each_target("relu"))
+    with (tmp_path / RESULTS).open("ab") as file:
+        file.write(b'{"number": 7, "at"')
+    result = command(tmp_path)
+    assert result.exit_code == 0
+    assert "1 graph, 2 cases" in result.stdout
+
+
+def test_no_run_and_no_place_are_status_2_and_3(tmp_path):
+    result = command(tmp_path / "none")
+    assert (result.exit_code, "is no run's folder" in result.output) == (2, True)
+    make_run(tmp_path / "run")
+    (tmp_path / "file").write_text("")
+    assert command(tmp_path / "run", "--out", tmp_path / "file").exit_code == 3
+
+
+def test_a_report_without_the_packages_of_the_run(tmp_path, monkeypatch):
+    """A CI job that only collects folders has no executorch: what is known is known all the same."""
+    monkeypatch.setattr("harness.corpus.release_line", lambda: None)
+    monkeypatch.setattr("harness.summary.installed", dict)
+    run = make_run(tmp_path, each_target("relu", findings=[finding()]))
+    verdict = write_reports(run, [entry("e", finding())], None, tmp_path)
+    assert verdict.known == 1
+    assert json.loads((tmp_path / "report.json").read_text())["releases"] == {"executorch": "1.5.1"}

@@ -92,15 +92,18 @@ def plain_sequence() -> Process:
 
 def armdiff() -> Process:
     """A campaign's worker, which is told the buckets that showed twice before."""
+    from harness.compat.keeping import Keeper
+
     confirmed: set[str] = set()
+    keeper = Keeper()
 
     def process(path: str, clock: StageClock) -> str:
-        result = run_task(Task(case=path, confirmed=tuple(sorted(confirmed))), clock.enter)
+        result = run_task(Task(case=path, confirmed=tuple(sorted(confirmed))), clock.enter, keeper)
         confirmed.update(finding.bucket for finding in result.findings)
         for stage, seconds in result.seconds.items():
             clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds
         with clock.stage("between cases"):
-            between_cases()
+            between_cases(done=not keeper.holds)
         failed = [reason for reason in result.legs.values() if reason.endswith(" failed")]
         return result.problem or result.invalid or (failed[0] if failed else "")
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness.errors import BadInput
 
@@ -41,11 +42,15 @@ def warm_up(without: Collection[str] = ()) -> None:
             trick.apply()
 
 
-def between_cases() -> None:
-    """What is due after a case where collections are paused: one, and what is left then are caches to keep."""
+def between_cases(done: bool = True) -> None:
+    """What is due after a case where collections are paused: one, and what is left then are caches to keep.
+
+    :param done: nothing that is left will be garbage later.
+    """
     if not gc.isenabled():
         gc.collect()
-        gc.freeze()
+        if done:
+            gc.freeze()
 
 
 def names(words: Sequence[str], where: str = "--without") -> tuple[str, ...]:
@@ -90,10 +95,10 @@ def _leave_out_annotations() -> None:
     leave_out_annotations()
 
 
-def _keep_edges() -> None:
-    from harness.compat.sharing import keep_edges
+def _keep(stage: str) -> None:
+    from harness.compat.keeping import keep
 
-    keep_edges()
+    keep(stage)
 
 
 TRICKS: tuple[Trick, ...] = (
@@ -122,10 +127,23 @@ TRICKS: tuple[Trick, ...] = (
         _leave_out_annotations,
     ),
     Trick(
-        "edge-kept",
-        "further lowerings of one quantized graph take the edge program of the first (certificates only)",
+        "export-kept",
+        "the next target of a graph takes a copy of the float export, which no target has a part in",
         "not measured yet",
-        _keep_edges,
+        partial(_keep, "export-kept"),
+    ),
+    Trick(
+        "quantized-kept",
+        "a target whose prepared graph has the fingerprint of the last one's takes a copy of what became of that",
+        "not measured yet",
+        partial(_keep, "quantized-kept"),
+    ),
+    Trick(
+        "edge-kept",
+        "a target that got the quantized graph of the last one and whose partitioner answers alike takes a copy of "
+        "the edge program; so do further lowerings for a certificate",
+        "not measured yet",
+        partial(_keep, "edge-kept"),
     ),
     Trick(
         "collection-paused",

@@ -138,7 +138,8 @@ def _tensor(value: torch.Tensor) -> Iterator[str]:
         raise _UnknownError
     yield f"{value.stride()} {value.storage_offset()}"
     if not isinstance(value, FakeTensor):
-        yield hashlib.sha256(value.detach().contiguous().reshape(-1).view(torch.uint8).numpy()).hexdigest()
+        values = value.detach().clone(memory_format=torch.contiguous_format)  # numpy makes its storage unresizable
+        yield hashlib.sha256(values.reshape(-1).view(torch.uint8).numpy()).hexdigest()
 
 
 _OPEN = ("torchao.quantization.pt2e.", "torch.ao.quantization.")

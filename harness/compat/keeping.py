@@ -16,7 +16,7 @@ to its module. A module whose tensors are not those from back then, bit for bit,
 A stage that raises leaves nothing. Only the first run of a case takes anything (``harness.worker``): what is found is
 confirmed by a compile that makes everything anew.
 
-Imports torch and executorch: only worker processes import this module.
+Imports torch, and executorch with the first edge program: only worker processes import this module.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 import torch
-from executorch.exir.program import _program
 
 from harness.case import Case, case_digest
-from harness.compat.edges import Choice, made_with_choice
 from harness.compat.fingerprint import fingerprint
 from harness.compat.warm import between_cases
+
+if TYPE_CHECKING:
+    from harness.compat.edges import Choice
 
 EXPORT, QUANTIZED, EDGE = "export-kept", "quantized-kept", "edge-kept"
 
@@ -163,8 +164,15 @@ class Kept:
     @contextmanager
     def edges(self, exported: Any) -> Iterator[None]:
         """Let the lowering of an export inside take an edge program, or leave one."""
+        if not keeps(EDGE) or self._current is None or self._current[0] is not exported:
+            yield
+            return
+        from executorch.exir.program import _program
+
+        from harness.compat.edges import made_with_choice
+
         original = getattr(_program, _GENERATE, None)
-        if not keeps(EDGE) or original is None or self._current is None or self._current[0] is not exported:
+        if original is None:
             yield
             return
         _, model, entry = self._current
@@ -208,7 +216,7 @@ class Keeper:
         if self._kept is None and _on:
             self._graph, self._kept = graph, Kept()
         if self._kept is None:
-            return Anew()
+            return ANEW
         self._kept.takes = takes
         return self._kept
 

@@ -95,6 +95,12 @@ def _leave_out_annotations() -> None:
     leave_out_annotations()
 
 
+def _compile_late() -> None:
+    from harness.compat.recompiling import compile_late
+
+    compile_late()
+
+
 def _keep(stage: str) -> None:
     from harness.compat.keeping import keep
 
@@ -125,6 +131,12 @@ TRICKS: tuple[Trick, ...] = (
         "torch evaluates the annotations of an inner function at each of 12,000 calls; they are compiled out",
         "not measured yet",
         _leave_out_annotations,
+    ),
+    Trick(
+        "code-late",
+        "the code that a graph module writes of itself after every pass is compiled when it is first run",
+        "not measured yet",
+        _compile_late,
     ),
     Trick(
         "export-kept",

@@ -194,10 +194,11 @@ class Kept:
 
 
 class Keeper:
-    """Keeps the stages of the graph that a worker ran last."""
+    """Keeps the stages of the graph that a worker ran last, until a target of it comes again."""
 
     def __init__(self) -> None:
         self._graph = ""
+        self._targets: set[str] = set()
         self._kept: Kept | None = None
 
     @property
@@ -211,19 +212,20 @@ class Keeper:
         :param takes: may this compile take what an earlier one left?
         """
         graph = case_digest(msgspec.structs.replace(case, target=""))
-        if graph != self._graph:
+        if graph != self._graph or case.target in self._targets:
             self.forget()
         if self._kept is None and _on:
             self._graph, self._kept = graph, Kept()
         if self._kept is None:
             return ANEW
+        self._targets.add(case.target)
         self._kept.takes = takes
         return self._kept
 
     def forget(self) -> None:
         """Give up what is kept."""
         if self._kept is not None:
-            self._graph, self._kept = "", None
+            self._graph, self._targets, self._kept = "", set(), None
             between_cases()
 
 

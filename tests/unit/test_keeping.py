@@ -124,6 +124,13 @@ def test_only_the_last_graph_is_kept():
     assert not keeper.holds
 
 
+def test_a_case_that_comes_again_takes_nothing():
+    keeper = Keeper()
+    first, second = (keeper.stages(case, takes=True) for case in CASES)
+    assert keeper.stages(CASES[1], takes=True) is not second
+    assert first is second
+
+
 def test_without_the_tricks_nothing_is_kept(monkeypatch):
     monkeypatch.setattr(keeping, "_on", set())
     keeper = Keeper()

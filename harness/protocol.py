@@ -29,6 +29,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param probes: which probes run (``harness.probes``).
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
     :param corrections: names or files of the corrections that apply (``harness.corrections``).
+    :param graph: names the case's graph: its cases on other targets best run in the same worker.
     """
 
     case: str
@@ -40,6 +41,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     probes: ProbeMode = "default"
     ethos_u_engine: EngineChoice = "default"
     corrections: tuple[str, ...] = ()
+    graph: str = ""
 
 
 class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):

@@ -78,12 +78,16 @@ class Death:
 
 @dataclass
 class Worker:
-    """A process that has said that it is ready."""
+    """A process that has said that it is ready.
+
+    :ivar graph: the graph that it was asked about last (``Task.graph``).
+    """
 
     process: subprocess.Popen[bytes]
     log: Path
     limits: Limits
     served: int = 0
+    graph: str = field(default="", init=False)
     _broken: str = field(default="", init=False)
     _printed_before: int = field(default=0, init=False)
 

@@ -94,7 +94,7 @@ def draw_covering(
     lacking = [count] * len(groups)
     tries = [0] * len(groups)
     seeds = (run_seed(seed, -1, run) for run in itertools.count())
-    while wanted := [place for place, left in enumerate(lacking) if left > 0 and tries[place] < max(4, count // 2)]:
+    while wanted := [place for place, left in enumerate(lacking) if left > 0 and tries[place] < max(4, count)]:
         own = next(seeds)
         planted = sorted(wanted, key=lambda place: (-lacking[place], tries[place]))[:PLANTED]
         chain: list[str] = []

@@ -13,6 +13,8 @@ from harness.triage import Finding
 
 OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")
 
+_BEFORE_VELA = ("export", "prepare", "calibrate", "convert", "export-quantized", "lower")
+
 
 def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
     """What a comparison means.
@@ -25,12 +27,23 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
     added = [item for item in comparison.corrected if item.bucket not in stock]
     if not stock:
         return "worse" if added else "rounded" if comparison.apart else "equal"
-    if any(known_by(corpus, item) is None for item in added):
+    behind = _ended_before_vela(comparison.stock)
+    if any(known_by(corpus, item) is None and not (behind and _is_vela_s(item)) for item in added):
         return "worse"
     if added:
         return "uncovered"
     left = {item.bucket for item in comparison.corrected}
     return "right" if not left else "alike" if left == stock else "better"
+
+
+def _ended_before_vela(stock: Sequence[Finding]) -> bool:
+    """Did the stock compile raise before Vela was given anything?"""
+    return any(item.oracle == "crash" and item.stage in _BEFORE_VELA for item in stock)
+
+
+def _is_vela_s(finding: Finding) -> bool:
+    """Is a finding about what Vela makes of a TOSA program? No correction of ExecuTorch is to blame for that."""
+    return finding.stage == "vela" or finding.pass_name == "Vela"
 
 
 def refuses(outcome: Outcome, correction: Correction | None) -> bool:

@@ -19,7 +19,7 @@ _MEANING = {
     "right": "stock was wrong; right now",
     "better": "stock was wrong; less is now",
     "alike": "stock was wrong; as before",
-    "uncovered": "stock was wrong; another known bug shows now",
+    "uncovered": "stock was wrong; another known bug shows now, or one of Vela's that stock never came to",
     "worse": "wrong where stock was not",
 }
 _BRIEF = {
@@ -29,7 +29,7 @@ _BRIEF = {
     "right": "right where stock was wrong",
     "better": "less wrong than stock",
     "alike": "as wrong as stock",
-    "uncovered": "wrong by another known bug",
+    "uncovered": "wrong by another bug",
     "worse": "wrong where stock was right",
 }
 

@@ -39,6 +39,7 @@ def default_line(monkeypatch):
 
 
 A, B = "v1/crash/exception/lower/P/tosa-int/a", "v1/buffers/output-count/vela/Vela/ethos-u55/"
+C = "v1/qparams/clamp-lost/lower/P/tosa-int/"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,8 @@ A, B = "v1/crash/exception/lower/P/tosa-int/a", "v1/buffers/output-count/vela/Ve
         ((A,), (), "output 0", "right"),
         ((A, B), (A,), "", "better"),
         ((A,), (A,), "output 0", "alike"),
-        ((A,), (B,), "", "worse"),
+        ((A,), (C,), "", "worse"),
+        ((C,), (B,), "", "worse"),
     ],
 )
 def test_what_a_comparison_means(stock, corrected, apart, outcome):
@@ -71,6 +73,18 @@ def test_a_known_bug_behind_the_corrected_one_is_uncovered_not_worse(tmp_path, d
     assert outcome_of(row, corpus) == "uncovered"
     from_right = Comparison(variant=(NEG,), what="w", corrected=(finding(B),))
     assert outcome_of(from_right, corpus) == "worse", "where stock was right nothing may show"
+
+
+@pytest.mark.parametrize(
+    ("stage", "shown", "outcome"),
+    [("prepare", "Vela", "uncovered"), ("prepare", None, "worse"), ("vela", "Vela", "worse"), ("run", "Vela", "worse")],
+)
+def test_only_behind_a_crash_before_vela_may_vela_be_wrong(stage, shown, outcome):
+    crash = msgspec.structs.replace(finding(A), oracle="crash", stage=stage)
+    row = Comparison(
+        variant=(NEG,), what="w", stock=(crash,), corrected=(msgspec.structs.replace(finding(C), pass_name=shown),)
+    )
+    assert outcome_of(row, ()) == outcome
 
 
 def test_only_workarounds_may_round_otherwise():

@@ -77,7 +77,7 @@ def draw_block(seed: int, block: int, count: int, targets: Sequence[str]) -> lis
     A larger ``count`` appends to what a smaller one returns.
     """
     strategy = cases(tuple(targets), graphs())
-    return _first(count, (_fresh_examples(run_seed(seed, block, run), strategy) for run in range(count + 1)))
+    return _first(count, (fresh_examples(run_seed(seed, block, run), strategy) for run in range(count + 1)))
 
 
 def draw_covering(
@@ -101,7 +101,7 @@ def draw_covering(
         for place in random.Random(own).sample(planted, len(planted)):
             chain += groups[place][tries[place] % len(groups[place])]
             tries[place] += 1
-        for item in _fresh_examples(own, cases(tuple(targets), graphs_with([chain]))):
+        for item in fresh_examples(own, cases(tuple(targets), graphs_with([chain]))):
             graph = item[0].graph
             serves = [place for place in wanted if has_pattern(graph, groups[place])]
             if serves and found.setdefault(graph_digest(graph), item) is item:
@@ -121,7 +121,7 @@ def _first(count: int, runs: Iterable[list[tuple[Case, ...]]]) -> list[tuple[Cas
     return list(found.values())[:count]
 
 
-def _fresh_examples(seed: int, strategy: SearchStrategy[tuple[Case, ...]]) -> list[tuple[Case, ...]]:
+def fresh_examples(seed: int, strategy: SearchStrategy[tuple[Case, ...]]) -> list[tuple[Case, ...]]:
     """Examples of one short Hypothesis run.
 
     Short, because after ten examples Hypothesis goes over to mutating what it has: good for

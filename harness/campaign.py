@@ -238,6 +238,7 @@ def _results(
                     probes=options.probes,
                     ethos_u_engine=options.ethos_u_engine,
                     corrections=options.corrections,
+                    graph=str(graph),
                 )
 
     for result in pool.run(tasks()):

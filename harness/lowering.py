@@ -15,7 +15,7 @@ Imports torch and executorch; runs in worker processes only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,7 @@ from harness.artifacts.tosa import decode_tosa
 from harness.building import module_of
 from harness.case import Case
 from harness.compat.capture import Captured, captured_payloads
+from harness.compat.keeping import ANEW, Stages
 from harness.compat.passes import LiveGraph, Watched, watched_passes
 from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
 from harness.distributions import Array
@@ -118,11 +119,13 @@ def quantize(
     tensors: Mapping[str, Array] | None = None,
     configure: Configure | None = None,
     model: torch.nn.Module | None = None,
+    stages: Stages = ANEW,
 ) -> Quantized:
     """Export a case's module and quantize it as its recipe says.
 
     :param configure: receives the quantizer before use (a checked file's own function).
     :param model: the module to use instead of the one built from the case.
+    :param stages: where the stages come from that another target's compile of the same graph may have left.
     :raises Exception: whatever upstream raises; ``clock.current`` names the stage.
     """
     target, recipe = parse_target(case.target), parse_recipe(case.recipe)
@@ -133,22 +136,32 @@ def quantize(
         if configure is not None and stack.quantizer is not None:
             configure(stack.quantizer)
     with clock.stage("export"):
-        exported = torch.export.export(model, samples[0])
+        exported = stages.exported(model, lambda: torch.export.export(model, samples[0]))
         reference: torch.fx.GraphModule = exported.module(check_guards=False)
     if stack.quantizer is not None:
         with clock.stage("prepare"):
             prepared = prepare_pt2e(reference, stack.quantizer)
-        with clock.stage("calibrate"):
-            for sample in samples:
-                prepared(*sample)
-        with clock.stage("convert"):
-            reference = convert_pt2e(prepared)
-            if recipe.edited:
-                change_domains(reference, recipe.edited)
-        with clock.stage("export-quantized"):
-            exported = torch.export.export(reference, samples[0])
+            same = stages.same(prepared)
+        reference, exported = stages.quantized(
+            model, same, lambda: _calibrated(prepared, samples, recipe.edited, clock)
+        )
     states = StateReader(exported).states(exported.graph_module.graph)
-    return Quantized(model, reference, exported, stack.partitioner, dict(_domains(reference)), states)
+    return Quantized(model, reference, exported, stack.partitioner, dict(domains_of(reference)), states)
+
+
+def _calibrated(
+    prepared: torch.fx.GraphModule, samples: Sequence[tuple[torch.Tensor, ...]], edited: str, clock: StageClock
+) -> tuple[torch.fx.GraphModule, Any]:
+    """The quantized graph of a prepared one, and its export."""
+    with clock.stage("calibrate"):
+        for sample in samples:
+            prepared(*sample)
+    with clock.stage("convert"):
+        reference: torch.fx.GraphModule = convert_pt2e(prepared)
+        if edited:
+            change_domains(reference, edited)
+    with clock.stage("export-quantized"):
+        return reference, torch.export.export(reference, samples[0])
 
 
 class LoweringFailed(Exception):
@@ -162,10 +175,13 @@ class LoweringFailed(Exception):
         self.unfinished = unfinished
 
 
-def compile_program(quantized: Quantized, clock: StageClock, *, keep_graphs: bool = False) -> Lowered:
+def compile_program(
+    quantized: Quantized, clock: StageClock, *, keep_graphs: bool = False, stages: Stages = ANEW
+) -> Lowered:
     """Lower a quantized graph to its target with the installed packages.
 
     :param keep_graphs: also keep a copy of each delegate's graph after every pass (``Lowered.graphs``).
+    :param stages: where the edge program comes from (those that the graph was quantized with).
     :raises LoweringFailed: chained to whatever upstream raised; ``clock.current`` names the stage.
     """
     watched: Watched | None = None
@@ -174,6 +190,7 @@ def compile_program(quantized: Quantized, clock: StageClock, *, keep_graphs: boo
             clock.stage("lower"),
             captured_payloads(clock.enter) as captured,
             watched_passes(keep_graphs) as watched,
+            stages.edges(quantized.exported),
         ):
             edge = to_edge_transform_and_lower(
                 quantized.exported, partitioner=[quantized.partitioner], compile_config=edge_config()
@@ -201,7 +218,8 @@ def compile_program(quantized: Quantized, clock: StageClock, *, keep_graphs: boo
     return Lowered(quantized.model, quantized.reference, program, tosa, record, graphs)
 
 
-def _domains(reference: torch.fx.GraphModule) -> Iterator[tuple[str, Domain]]:
+def domains_of(reference: torch.fx.GraphModule) -> Iterator[tuple[str, Domain]]:
+    """Quantized values of a quantized graph by their producer, with their domains."""
     for node in reference.graph.nodes:
         if node.op == "call_function" and operator_name(node.target).startswith(_QUANTIZE):
             domain = _literal_domain(node)

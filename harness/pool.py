@@ -6,14 +6,14 @@ last stage and the last lines of native output; if not, the answer counts, and t
 A worker that was killed from outside says nothing about its case, which is tried a few times.
 
 Results come in the order of the tasks, whichever worker finished first, so that a run's output
-does not depend on timing. What a campaign needs of a pool is a ``CaseRunner``: the workers may be on this
-machine (``Pool``) or on many (``harness.cluster``).
+does not depend on timing. The cases of one graph go to one worker where that is free (``harness.affinity``).
+What a campaign needs of a pool is a ``CaseRunner``: the workers may be on this machine (``Pool``) or on many
+(``harness.cluster``).
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +25,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from harness.affinity import next_case, worker_for
 from harness.case import read_case
 from harness.observation import Failure, Observation
 from harness.protocol import (
@@ -37,6 +38,9 @@ from harness.protocol import (
     EmitTask,
     Emitted,
     Question,
+    SweepTask,
+    Swept,
+    SweptCase,
     Task,
 )
 from harness.triage import Finding, finding_of
@@ -44,6 +48,8 @@ from harness.workers import HANG, KILLED, OUT_OF_MEMORY, WORKER, Death, Limits, 
 
 MOST_KILLS = 5
 """Times that a case is begun while workers are killed from outside."""
+AHEAD = 4
+"""Cases a worker that are begun: enough for each to have a graph of its own, with as many targets."""
 _DETAIL_LINES = 60
 _TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 """Marks of the line that says why, the most specific first."""
@@ -75,13 +81,16 @@ class CaseRunner(Protocol):
 
 
 def in_order(
-    begin: Callable[[_Task], Future[_Result]], tasks: Iterable[_Task], width: Callable[[], int]
+    begin: Callable[[_Task], Future[_Result]], tasks: Iterable[_Task], width: Callable[[], int], ahead: int = 2
 ) -> Iterator[_Result]:
-    """Begin tasks a few ahead of so many workers, and hand back their results in the order of the tasks."""
+    """Begin tasks a few ahead of so many workers, and hand back their results in the order of the tasks.
+
+    :param ahead: tasks a worker that are begun.
+    """
     waiting: deque[Future[_Result]] = deque()
     for task in tasks:
         waiting.append(begin(task))
-        while len(waiting) > 2 * width() or (waiting and waiting[0].done()):
+        while len(waiting) > ahead * width() or (waiting and waiting[0].done()):
             yield waiting.popleft().result()
     for future in waiting:
         yield future.result()
@@ -103,7 +112,9 @@ class Pool:
     first_on_path: Path | None = None
     limits: Limits | None = None
     command: Sequence[str] = WORKER
-    _idle: queue.SimpleQueue[Worker] = field(default_factory=queue.SimpleQueue)
+    _idle: list[Worker] = field(default_factory=list)
+    _waiting: list[tuple[Task, Future[CaseResult]]] = field(default_factory=list)
+    _busy: list[str] = field(default_factory=list)
     _all: list[Worker] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _closed: bool = False
@@ -115,6 +126,9 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             workers, self._all, self._closed = list(self._all), [], True
+            waiting, self._waiting = self._waiting, []
+        for unbegun in (future for _, future in waiting):
+            unbegun.cancel()
         self._executor.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
             worker.kill()
@@ -126,7 +140,32 @@ class Pool:
 
         ``tasks`` is consumed a few ahead of the workers, so that an endless iterator is fine.
         """
-        return self._in_order(self.run_one, tasks)
+        return in_order(self._begin, tasks, lambda: self.jobs, AHEAD)
+
+    def _begin(self, task: Task) -> Future[CaseResult]:
+        """Have a case run when its turn comes."""
+        future: Future[CaseResult] = Future()
+        with self._lock:
+            self._waiting.append((task, future))
+        self._executor.submit(self._run_next)
+        return future
+
+    def _run_next(self) -> None:
+        """Run the case whose turn it is."""
+        with self._lock:
+            if not self._waiting:  # the pool was closed
+                return
+            graphs = [task.graph for task, _ in self._waiting]
+            place = next_case(graphs, {worker.graph for worker in self._idle}, self._busy)
+            task, future = self._waiting.pop(place)
+            self._busy.append(task.graph)
+        try:
+            future.set_result(self.run_one(task))
+        except BaseException as error:  # noqa: BLE001 - for whoever waits for the result
+            future.set_exception(error)
+        finally:
+            with self._lock:
+                self._busy.remove(task.graph)
 
     def compare(self, tasks: Iterable[CompareTask]) -> Iterator[Compared]:
         """Make comparisons on all workers, in order; a worker's death is a problem of its case."""
@@ -147,6 +186,24 @@ class Pool:
     def _in_order(self, ask: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
         return in_order(lambda task: self._executor.submit(ask, task), tasks, lambda: self.jobs)
 
+    def sweep(self, tasks: Iterable[SweepTask]) -> Iterator[Swept]:
+        """Run variants through the passes on all workers, in order.
+
+        Where a worker dies, each variant is tried by itself; one that ends the process has that as its finding.
+        """
+        return self._in_order(self._sweep_one, tasks)
+
+    def _sweep_one(self, task: SweepTask) -> Swept:
+        answer = self._ask(task)
+        if not isinstance(answer, Death):
+            assert isinstance(answer, Swept)
+            return answer
+        if len(task.cases) == 1:
+            [path] = task.cases
+            return Swept(cases=(SweptCase(case=path, findings=(finding_of_death(path, answer),)),))
+        alone = [self._sweep_one(msgspec.structs.replace(task, cases=(path,))) for path in task.cases]
+        return Swept(cases=tuple(row for item in alone for row in item.cases), beds=sum(item.beds for item in alone))
+
     def run_one(self, task: Task) -> CaseResult:
         """Run one task, turning a worker's death into a finding."""
         answer = self._ask(task)
@@ -154,9 +211,9 @@ class Pool:
             assert isinstance(answer, CaseResult)
             return answer
         second = self._ask(task)
-        finding = finding_of_death(task, answer)
+        finding = finding_of_death(task.case, answer)
         if isinstance(second, Death):
-            again = finding_of_death(task, second)
+            again = finding_of_death(task.case, second)
             repeated = again.bucket == finding.bucket
             return CaseResult(
                 case=task.case,
@@ -205,11 +262,10 @@ class Pool:
     def _ask_once(self, task: Question) -> Answer | Death:
         if self._closed:
             return Death(KILLED, "start", "the pool was closed")
-        try:
-            worker = self._idle.get_nowait()
-        except queue.Empty:
-            worker = self._start()
+        graph = task.graph if isinstance(task, Task) else ""
+        worker = self._taken(graph) or self._start()
         answer = worker.ask(task)
+        worker.graph = graph
         if isinstance(answer, Death) or worker.spent:
             with self._lock:
                 if worker in self._all:
@@ -217,8 +273,17 @@ class Pool:
             worker.kill()
             worker.close()
         else:
-            self._idle.put(worker)
+            with self._lock:
+                self._idle.append(worker)
         return answer
+
+    def _taken(self, graph: str) -> Worker | None:
+        """An idle worker, if there is one: best the one that ran the graph last."""
+        with self._lock:
+            if not self._idle:
+                return None
+            graphs = {task.graph for task, _ in self._waiting}
+            return self._idle.pop(worker_for(graph, [worker.graph for worker in self._idle], graphs))
 
     def _start(self) -> Worker:
         limits = self.limits or limits_for(self.jobs, self.limit)
@@ -237,15 +302,15 @@ _MESSAGES = {
 }
 
 
-def finding_of_death(task: Task, death: Death) -> Finding:
+def finding_of_death(path: str, death: Death) -> Finding:
     """The ``crash`` finding of a case whose worker died, under this machine's path of the case."""
     from harness.registry import oracles
 
-    case = read_case(Path(task.case))
+    case = read_case(Path(path))
     detail = "\n".join(death.log.splitlines()[-_DETAIL_LINES:])
     failure = Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log), detail=detail)
     [mismatch] = oracles()["crash"].judge(Observation(case, failure=failure))
-    return finding_of(mismatch, case, task.case, detail)
+    return finding_of(mismatch, case, path, detail)
 
 
 def telling_line(log: str) -> str:

@@ -29,6 +29,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param probes: which probes run (``harness.probes``).
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.engines``).
     :param corrections: names or files of the corrections that apply (``harness.corrections``).
+    :param graph: names the case's graph: its cases on other targets best run in the same worker.
     """
 
     case: str
@@ -40,6 +41,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     probes: ProbeMode = "default"
     ethos_u_engine: EngineChoice = "default"
     corrections: tuple[str, ...] = ()
+    graph: str = ""
 
 
 class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
@@ -182,6 +184,42 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
     seconds: dict[str, float] = {}
 
 
+class SweepTask(msgspec.Struct, frozen=True, kw_only=True, tag="sweep"):
+    """Run the passes on variants of one case (``harness.breadth``).
+
+    :param cases: paths of case files that differ in calibration, recipe and seeds only; no tensors beside them.
+    :param corrections: names or files of the corrections that apply (``harness.corrections``).
+    """
+
+    cases: tuple[str, ...]
+    corrections: tuple[str, ...] = ()
+
+
+class SweptCase(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pass-level mode says of one variant.
+
+    :param findings: without mere information; to be confirmed by the full pipeline.
+    """
+
+    case: str
+    findings: tuple[Finding, ...] = ()
+
+
+class Swept(msgspec.Struct, frozen=True, kw_only=True, tag="swept"):
+    """The variants of one case, in the order in which they were asked for, or why there are none.
+
+    :param beds: how many edge programs served them.
+    :param invalid: why the module is no test (it fails in plain eager), or None.
+    :param problem: bad input or environment, or a death of the worker, one line, or None.
+    """
+
+    cases: tuple[SweptCase, ...] = ()
+    beds: int = 0
+    invalid: str | None = None
+    problem: str | None = None
+    seconds: dict[str, float] = {}
+
+
 class TimeTask(msgspec.Struct, frozen=True, kw_only=True, tag="time"):
     """Process the cases of one graph, one after the other, and say how long it took (``harness.bench``).
 
@@ -208,8 +246,8 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
     resident: int = 0
 
 
-Question = Task | CaptureTask | EmitTask | CompareTask | TimeTask
-Answer = CaseResult | Captured | Emitted | Compared | Timed
+Question = Task | CaptureTask | EmitTask | CompareTask | SweepTask | TimeTask
+Answer = CaseResult | Captured | Emitted | Compared | Swept | Timed
 Message = Question | Stage | Answer
 
 _encoder = msgspec.msgpack.Encoder()

@@ -22,6 +22,7 @@ import torch
 from harness.blame.values import blamed_values
 from harness.building import module_of
 from harness.case import Case
+from harness.compat.keeping import ANEW, Stages
 from harness.compat.support import rejection_reasons
 from harness.distributions import Array
 from harness.engines import EngineChoice, left_out
@@ -89,12 +90,14 @@ def compile_case(
     quantized: Quantized | None = None,
     copies: bool = False,
     keep_graphs: bool = False,
+    stages: Stages = ANEW,
 ) -> Compiled:
     """Run a case's module in eager, quantize and lower it. What upstream raises is data.
 
     :param quantized: use this instead of quantizing anew (``model`` is the module that it was made from).
     :param copies: keep an untouched copy of the module.
     :param keep_graphs: keep a copy of each graph after every pass.
+    :param stages: where the stages come from that another target's compile of the same graph may have left.
     :raises InvalidCase: the module fails in plain eager.
     """
     model = _built(case, tensors, model)
@@ -103,9 +106,9 @@ def compile_case(
     fresh = copy.deepcopy(model) if copies else model
     before = _state_of(model)
     try:
-        quantized = quantized or quantize(case, clock, tensors, configure, model)
+        quantized = quantized or quantize(case, clock, tensors, configure, model, stages)
         with rejection_reasons() as reasons:
-            lowered = compile_program(quantized, clock, keep_graphs=keep_graphs)
+            lowered = compile_program(quantized, clock, keep_graphs=keep_graphs, stages=stages)
     except BadInput:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
@@ -132,6 +135,7 @@ def observe(
     model: torch.nn.Module | None = None,
     probes: ProbeMode = "none",
     keep: list[Lowered] | None = None,
+    stages: Stages = ANEW,
 ) -> Observation:
     """Everything that one case leaves behind.
 
@@ -139,6 +143,7 @@ def observe(
     :param engine: which of the legs run that execute an Ethos-U command stream (``harness.engines``).
     :param keep: receives the live lowering, with a copy of each graph after every pass.
     :param probes: which probes run: those whose turn it is, all, or none.
+    :param stages: where the case's own compile may take stages from; probes make all anew.
     :raises InvalidCase: the module fails in plain eager.
     """
     chosen = scheduled(case, probes)
@@ -150,6 +155,7 @@ def observe(
         model=model,
         copies=bool(chosen),
         keep_graphs=keep is not None,
+        stages=stages,
     )
     if keep is not None and compiled.lowered is not None:
         keep.append(compiled.lowered)
@@ -231,10 +237,12 @@ def examine(
     model: torch.nn.Module | None = None,
     probes: ProbeMode = "none",
     blame: bool = True,
+    stages: Stages = ANEW,
 ) -> tuple[Observation, list[Mismatch]]:
     """Observe, judge, and say after which pass wrong values first show.
 
     :param blame: without it wrong values name no pass, and no graphs are copied.
+    :param stages: where the case's own compile may take stages from.
     """
     kept: list[Lowered] = []
     keep = kept if blame else None
@@ -248,6 +256,7 @@ def examine(
         model=model,
         probes=probes,
         keep=keep,
+        stages=stages,
     )
     with clock.stage("oracles"):
         mismatches = judge(observation)

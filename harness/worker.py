@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.compat.warm import between_cases, names, warm_up
 from harness.errors import ArmdiffError
@@ -32,12 +33,17 @@ from harness.protocol import (
     EmitTask,
     Emitted,
     Stage,
+    SweepTask,
+    Swept,
     Task,
     Tightness,
     receive,
     send,
 )
 from harness.workers import WITHOUT
+
+if TYPE_CHECKING:
+    from harness.compat.keeping import Keeper
 
 PR_SET_PDEATHSIG = 1
 """From linux/prctl.h."""
@@ -52,9 +58,12 @@ def main() -> None:
     send(answers, Stage("import"))
     get_ready(sys.argv[1:])
     send(answers, Stage("ready"))
+    from harness.compat.keeping import Keeper
+
+    keeper = Keeper()
     while (task := receive(sys.stdin.buffer)) is not None:
-        send(answers, _serve(task, lambda stage: send(answers, Stage(stage))))
-        between_cases()
+        send(answers, _serve(task, lambda stage: send(answers, Stage(stage)), keeper))
+        between_cases(done=not keeper.holds)
 
 
 def get_ready(words: Sequence[str]) -> None:
@@ -78,7 +87,7 @@ def die_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _serve(task: object, announce: Callable[[str], None]) -> Answer:
+def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Answer:
     from harness.corrections import chosen
     from harness.corrections.applying import applied
 
@@ -104,22 +113,35 @@ def _serve(task: object, announce: Callable[[str], None]) -> Answer:
             return compare(task, announce)
         except ArmdiffError as error:
             return Compared(case=task.case, problem=str(error))
+    if isinstance(task, SweepTask):
+        from harness.breadth.sweeping import sweep
+
+        try:
+            with applied(chosen(task.corrections)):
+                return sweep(task, announce)
+        except ArmdiffError as error:
+            return Swept(problem=str(error))
     assert isinstance(task, Task)
     try:
         with applied(chosen(task.corrections)):
-            return run_task(task, announce)
+            return run_task(task, announce, keeper)
     except ArmdiffError as error:
         return CaseResult(case=task.case, problem=str(error))
 
 
-def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
-    """Run one case, re-run it if something was found, and keep what shows twice."""
+def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None = None) -> CaseResult:
+    """Run one case, re-run it if something was found, and keep what shows twice.
+
+    :param keeper: has what the graph's case before this one left. Only the first run takes it, and none whose
+        branches are measured: a finding that taking it caused does not show again, and is told as such.
+    """
     import torch
 
     from harness.blame.values import unblamed
     from harness.branches import is_measured, measured
     from harness.building import load_tensors
     from harness.case import file_of, read_case
+    from harness.compat.keeping import ANEW, Stages
     from harness.compat.releases import arm_folder
     from harness.lowering import StageClock
     from harness.running import InvalidCase, examine
@@ -136,8 +158,12 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
         if names.get("configure") is not None:  # names of the user's own submodules: only the original has them
             configure, original = names["configure"], names["model"]
     clock = StageClock(announce)
+    measuring = task.probes == "default" and is_measured(case, task.corrections)
+    first = ANEW
+    if keeper is not None and task.user_file is None and not task.corrections and case.tensors is None:
+        first = keeper.stages(case, takes=not measuring)
 
-    def once(blame: bool) -> tuple[Observation, list[Mismatch]]:
+    def once(blame: bool, stages: Stages = ANEW) -> tuple[Observation, list[Mismatch]]:
         torch.compiler.reset()  # upstream's tracing caches must not carry over from another case
         return examine(
             case,
@@ -149,13 +175,13 @@ def run_task(task: Task, announce: Callable[[str], None]) -> CaseResult:
             model=copy.deepcopy(original),
             probes=task.probes,
             blame=blame,
+            stages=stages,
         )
 
-    measuring = task.probes == "default" and is_measured(case, task.corrections)
     try:
         with ExitStack() as stack:
             taken = stack.enter_context(measured(arm_folder())) if measuring else []
-            observation, mismatches = once(blame=False)
+            observation, mismatches = once(blame=False, stages=first)
     except InvalidCase as error:
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
     seen = {bucket_of(mismatch, case.target): mismatch for mismatch in mismatches}

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import CannotRun
-from harness.protocol import Answer, Captured, CaseResult, Compared, Emitted, Question, Stage, Timed, receive, send
+from harness.protocol import Answer, Question, Stage, receive, send
 
 HANG, OUT_OF_MEMORY = "Hang", "OutOfMemory"
 KILLED = "SIGKILL"
@@ -78,12 +78,16 @@ class Death:
 
 @dataclass
 class Worker:
-    """A process that has said that it is ready."""
+    """A process that has said that it is ready.
+
+    :ivar graph: the graph that it was asked about last (``Task.graph``).
+    """
 
     process: subprocess.Popen[bytes]
     log: Path
     limits: Limits
     served: int = 0
+    graph: str = field(default="", init=False)
     _broken: str = field(default="", init=False)
     _printed_before: int = field(default=0, init=False)
 
@@ -99,7 +103,7 @@ class Worker:
             with suppress(BrokenPipeError):
                 send(self.process.stdin, task)
             while (message := receive(self.process.stdout)) is not None:
-                if isinstance(message, (CaseResult, Captured, Emitted, Compared, Timed)):
+                if isinstance(message, Answer):
                     self.served += 1
                     return message
                 if isinstance(message, Stage):

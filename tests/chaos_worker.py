@@ -12,9 +12,13 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness import worker
 from harness.protocol import CaseResult, Task
+
+if TYPE_CHECKING:
+    from harness.compat.keeping import Keeper
 
 
 def segfault() -> None:
@@ -40,12 +44,12 @@ def main() -> None:
     planted: dict[str, str] = json.loads(os.environ.get("ARMDIFF_CHAOS", "{}"))
     run = worker.run_task
 
-    def run_or_die(task: Task, announce: Callable[[str], None]) -> CaseResult:
+    def run_or_die(task: Task, announce: Callable[[str], None], keeper: Keeper | None = None) -> CaseResult:
         way = planted.get(Path(task.case).stem)
         if way is not None:
             announce("lower")
             WAYS[way]()
-        return run(task, announce)
+        return run(task, announce, keeper)
 
     worker.run_task = run_or_die
     worker.main()

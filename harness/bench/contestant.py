@@ -5,8 +5,8 @@ what they call imported, one torch thread, the same environment, and quiet logs.
 
 - ``upstream-tester`` and ``plain-sequence`` are processes as Python makes them: no warm trick, stock collection;
 - ``armdiff`` is a campaign's worker (``harness.worker``): the same tricks (``--without=NAME`` leaves one out), every
-  leg and oracle, probes and branch coverage at their rates, findings run a second time, and what follows a case;
-- ``two-lowerings`` is a worker, too, and shows what the trick ``edge-kept`` gains where it is used.
+  leg and oracle, probes and branch coverage at their rates, findings run a second time, and what follows a case.
+  As there, a graph's first target leaves what it made for the next one (``harness.compat.keeping``).
 
 Reading the case and building its module are in everybody's time. Imports torch; runs in a process of its own.
 """
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from harness.lowering import StageClock
 
 UPSTREAM_TESTER, PLAIN_SEQUENCE, ARMDIFF = "upstream-tester", "plain-sequence", "armdiff"
-TWO_LOWERINGS = "two-lowerings"
-WARM = (ARMDIFF, TWO_LOWERINGS)
-"""Contestants that have the warm tricks."""
 
 Process = Callable[[str, "StageClock"], str]
 """Processes a case (its path) and adds to the clock; returns why nothing was compiled, or an empty text."""
@@ -92,42 +89,20 @@ def plain_sequence() -> Process:
 
 def armdiff() -> Process:
     """A campaign's worker, which is told the buckets that showed twice before."""
+    from harness.compat.keeping import Keeper
+
     confirmed: set[str] = set()
+    keeper = Keeper()
 
     def process(path: str, clock: StageClock) -> str:
-        result = run_task(Task(case=path, confirmed=tuple(sorted(confirmed))), clock.enter)
+        result = run_task(Task(case=path, confirmed=tuple(sorted(confirmed))), clock.enter, keeper)
         confirmed.update(finding.bucket for finding in result.findings)
         for stage, seconds in result.seconds.items():
             clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds
         with clock.stage("between cases"):
-            between_cases()
+            between_cases(done=not keeper.holds)
         failed = [reason for reason in result.legs.values() if reason.endswith(" failed")]
         return result.problem or result.invalid or (failed[0] if failed else "")
-
-    return process
-
-
-def two_lowerings() -> Process:
-    """One quantized graph lowered twice, as a certificate does: stock, and with a correction of the backend."""
-    import copy
-    from dataclasses import replace
-
-    from harness.building import load_tensors
-    from harness.compat.sharing import shared_edge
-    from harness.compat.stack import stack_for
-    from harness.lowering import compile_program, quantize
-
-    def process(path: str, clock: StageClock) -> str:
-        case = read_case(Path(path))
-        quantized = quantize(case, clock, load_tensors(case, Path(path).parent))
-        with shared_edge():
-            for _ in range(2):  # lowering works in place, and a partitioner keeps what it saw
-                partitioner = stack_for(parse_target(case.target), parse_recipe(case.recipe)).partitioner
-                fresh = replace(quantized, exported=copy.deepcopy(quantized.exported), partitioner=partitioner)
-                compile_program(fresh, clock)
-        with clock.stage("between cases"):
-            between_cases()
-        return ""
 
     return process
 
@@ -136,7 +111,6 @@ CONTESTANTS: Mapping[str, Callable[[], Process]] = {
     UPSTREAM_TESTER: upstream_tester,
     PLAIN_SEQUENCE: plain_sequence,
     ARMDIFF: armdiff,
-    TWO_LOWERINGS: two_lowerings,
 }
 
 
@@ -191,7 +165,7 @@ def main() -> None:
     if name not in CONTESTANTS:
         raise BadInput("contestant", f"unknown {name!r}", f"use one of {', '.join(CONTESTANTS)}")
     process = CONTESTANTS[name]()
-    if name in WARM:
+    if name == ARMDIFF:
         get_ready(words)
     else:
         import torch

@@ -1,7 +1,7 @@
 """What each warm trick gains: armdiff with all of them against armdiff without one, in turn, on the same graphs.
 
-The contestants are two processes at a time, started anew for each trick. A campaign lowers a quantized graph once,
-so what ``edge-kept`` gains is shown by two lowerings of it, as certificates make them.
+The contestants are two processes at a time, started anew for each trick. What a graph leaves for its next target gains
+nothing where there is one target only.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from harness.bench.contest import Contest, Contestant
-from harness.bench.contestant import ARMDIFF, TWO_LOWERINGS
+from harness.bench.contestant import ARMDIFF
 from harness.bench.figures import Ratio, Sample, ratio
 from harness.bench.subjects import Subject
 from harness.compat.warm import TRICKS
 
 ALL = "all"
-SHOWN_BY = {"edge-kept": TWO_LOWERINGS}
-"""Trick -> the kind of contestant that uses it, if that is not a campaign's worker."""
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +38,8 @@ def gains(
     """
     found = []
     for name in tricks or (*(trick.name for trick in TRICKS), ALL):
-        slower, kind = f"without {name}", SHOWN_BY.get(name, ARMDIFF)
-        with Contest([Contestant(ARMDIFF, kind), Contestant(slower, kind, (name,))]) as contest:
+        slower = f"without {name}"
+        with Contest([Contestant(ARMDIFF, ARMDIFF), Contestant(slower, ARMDIFF, (name,))]) as contest:
             contest.warm_up(subjects[0])
             samples = []
             for sample in contest.run(subjects[1:], rounds):

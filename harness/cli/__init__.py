@@ -18,7 +18,21 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import bench, bisect, census, certify, check, disasm, doctor, fuzz, reduce, replay, report, table
+from harness.cli import (
+    bench,
+    bisect,
+    census,
+    certify,
+    check,
+    disasm,
+    doctor,
+    fuzz,
+    reduce,
+    replay,
+    report,
+    sweep,
+    table,
+)
 from harness.errors import ArmdiffError
 
 
@@ -47,6 +61,7 @@ def main() -> None:
 
 for _verb in (
     fuzz.fuzz,
+    sweep.sweep,
     check.check,
     replay.replay,
     reduce.reduce,

@@ -99,7 +99,7 @@ class ClusterPool:
             if isinstance(reply, CaseResult):
                 return reply
             self._refuse(address, reply.problem)
-        finding = finding_of_death(task, Death(LOST, "run", f"{losses} nodes were lost while they ran it"))
+        finding = finding_of_death(task.case, Death(LOST, "run", f"{losses} nodes were lost while they ran it"))
         return CaseResult(case=task.case, target=finding.target, findings=(finding,))
 
     def _asked(self, address: str, parcel: bytes) -> bytes | None:

@@ -33,6 +33,8 @@ from torch import _ops
 from torch._export import utils
 from torch.fx import traceback
 
+from harness.compat.keeping import EDGE, keeps
+
 
 def load_operators_once() -> None:
     """Look up the dispatcher's operators now, and not for every decomposition."""
@@ -72,15 +74,6 @@ def _itself(source: Any, _: dict[int, Any]) -> Any:
     return source
 
 
-_keeps_edges = False
-
-
-def keep_edges() -> None:
-    """Let ``shared_edge`` keep what it is there to keep."""
-    global _keeps_edges
-    _keeps_edges = True
-
-
 class SharedEdge:
     """The edge program of one graph, once it was made.
 
@@ -96,7 +89,7 @@ class SharedEdge:
 
 @contextmanager
 def shared_edge() -> Iterator[SharedEdge]:
-    """Let the lowerings of one quantized graph inside share what precedes partitioning (after ``keep_edges``)."""
+    """Let the lowerings of one quantized graph inside share what precedes partitioning (where ``edge-kept`` is on)."""
     original = _program._gen_edge_manager_for_partitioners
     shared = SharedEdge()
 
@@ -107,7 +100,7 @@ def shared_edge() -> Iterator[SharedEdge]:
             shared.making()
             shared.kept = original(*args, **kwargs)
             shared.making()
-        elif not _keeps_edges:
+        elif not keeps(EDGE):
             return original(*args, **kwargs)
         return copy.deepcopy(shared.kept)
 

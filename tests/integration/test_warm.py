@@ -59,12 +59,12 @@ def test_warm_and_cold_programs_are_the_same(cases, emitted):
 
 
 def test_a_kept_edge_program_lowers_to_the_same(observed):
-    from harness.compat import sharing
+    from harness.compat import keeping, sharing
     from harness.lowering import StageClock, compile_program, quantize
 
     case = relu_join_case()
     expected = observed(case).lowering
-    sharing.keep_edges()
+    keeping.keep(keeping.EDGE)
     made = []
     with sharing.shared_edge() as edge:
         edge.making = lambda: made.append(1)

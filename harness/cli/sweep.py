@@ -1,0 +1,157 @@
+"""The verb ``sweep``: the pass-level mode (``harness.breadth``), and the full pipeline for what it suspects."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from harness.breadth.choosing import Sweep
+from harness.campaign import BLOCK, Progress, write_case
+from harness.case import Case, read_case
+from harness.cli.environment import corpus_folders, need_environment
+from harness.cli.options import (
+    correction_option,
+    jobs_option,
+    json_option,
+    no_warm_option,
+    out_option,
+    read_seconds,
+    seed_option,
+)
+from harness.cli.results import finish
+from harness.console import Reporter
+from harness.corpus import entries, with_corrections
+from harness.corrections import chosen
+from harness.errors import BadInput
+from harness.pool import Pool
+from harness.protocol import SweepTask, Task
+from harness.summary import Tally
+from harness.target import parse_target
+
+
+@click.command()
+@click.argument("cases", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--graphs", default=20, show_default=True, type=click.IntRange(1), help="Generated graphs.")
+@click.option("--variants", default=20, show_default=True, type=click.IntRange(1), help="Variants of each.")
+@click.option("--target", default="TOSA-1.0+INT", show_default=True, help="Compile target, a TOSA one.")
+@click.option("--time", "seconds", callback=read_seconds, help="Begin no further graph after so long, e.g. 90s or 5m.")
+@seed_option
+@jobs_option
+@correction_option
+@no_warm_option
+@out_option
+@json_option
+def sweep(
+    cases: tuple[Path, ...],
+    graphs: int,
+    variants: int,
+    target: str,
+    seconds: float | None,
+    seed: int,
+    jobs: int,
+    corrections: tuple[str, ...],
+    worker: tuple[str, ...],
+    out: Path,
+    json_file: str | None,
+) -> None:
+    """Run only the Arm passes on many calibrations and recipes of each graph; confirm what that finds.
+
+    CASES are case files to vary; without any, graphs are generated. The edge program of a graph is made once, so
+    that variants cost a fraction of a case. What the oracles of qparams, constants and crashes suspect is run by the
+    full pipeline, and counts if it shows there.
+
+    Example: armdiff sweep --graphs 40 --variants 25 --seed 7
+    """
+    need_environment()
+    if parse_target(target, "--target").ethos_u or not parse_target(target).quantized:
+        raise BadInput("--target", f"{target} is no TOSA target with quantization", "use TOSA-1.0+INT")
+    given = [_read(file, target) for file in cases]
+    corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
+    found, tally, reporter = Sweep(corpus), Tally(corpus), Reporter(None)
+    started = time.monotonic()
+    with Pool(jobs, command=worker) as pool, reporter:
+        tasks = _tasks(given or _drawn(seed, graphs, target), variants, seed, corrections, out, seconds)
+        suspects: list[str] = []
+        for swept in pool.sweep(tasks):
+            suspects += found.add(swept)
+            reporter.say(f"{found.graphs} graphs, {found.variants} variants, {len(found.suspected)} suspected buckets")
+        spent = time.monotonic() - started
+        tally.problems += found.problems
+        progress = Progress(tally)
+        for result in pool.run(Task(case=path, corrections=corrections) for path in dict.fromkeys(suspects)):
+            tally.add(result)
+            found.confirm(result)
+            reporter.case(progress, result)
+    tally.graphs = found.graphs
+    lines = _lines(found, spent, target)
+    finish(
+        tally,
+        json_file,
+        "\n".join(lines),
+        seed=seed,
+        target=target,
+        variants=found.variants,
+        beds=found.beds,
+        variants_per_minute=round(60 * found.variants / max(spent, 1e-3), 1),
+        known=dict(found.known),
+        suspected=dict(found.suspected),
+        refuted=list(found.refuted),
+        corrections=list(corrections),
+    )
+
+
+def _read(file: Path, target: str) -> Case:
+    case = read_case(file)
+    if case.tensors is not None or case.graph.captured or case.target != target:
+        raise BadInput(
+            str(file),
+            f"is no generated case for {target}" if case.target == target else f"is for {case.target}, not {target}",
+            f"give a case that 'armdiff fuzz --target {target}' wrote, or another --target",
+        )
+    return case
+
+
+def _drawn(seed: int, count: int, target: str) -> Iterator[Case]:
+    from generators.cases import draw_block
+
+    blocks = (draw_block(seed, block, BLOCK, (target,)) for block in itertools.count())
+    for [case] in itertools.islice(itertools.chain.from_iterable(blocks), count):
+        yield case
+
+
+def _tasks(
+    graphs: Iterator[Case] | Sequence[Case],
+    variants: int,
+    seed: int,
+    corrections: tuple[str, ...],
+    out: Path,
+    seconds: float | None,
+) -> Iterator[SweepTask]:
+    """A task a graph, its cases on disk, until the time is over."""
+    from generators.variants import draw_variants
+
+    end = time.monotonic() + seconds if seconds is not None else float("inf")
+    for case in graphs:
+        if time.monotonic() >= end:
+            return
+        paths = (str(write_case(item, out / "cases")) for item in draw_variants(case, seed, variants))
+        yield SweepTask(cases=tuple(paths), corrections=corrections)
+
+
+def _lines(found: Sweep, spent: float, target: str) -> list[str]:
+    stages = ", ".join(f"{name} {value:.0f} s" for name, value in found.seconds.most_common(5) if value >= 1)
+    confirmed = len(found.suspected) - len(found.refuted)
+    return [
+        f"{found.graphs} graphs, {found.variants} variants on {target} in {spent:.0f} s "
+        f"({60 * found.variants / max(spent, 1e-3):.0f} variants a minute, {found.beds} edge programs"
+        + (f", {found.invalid} graphs invalid" if found.invalid else "")
+        + ")",
+        *([f"where the workers' time went: {stages}"] if stages else []),
+        f"passes and serializer alone: {len(found.known)} known buckets, {len(found.suspected)} others, of which the "
+        f"full pipeline confirms {confirmed}",
+        *(f"  not confirmed: {bucket} ({found.suspected[bucket]} variants)" for bucket in found.refuted),
+    ]

@@ -1,0 +1,138 @@
+"""A graph's targets in sequence, sharing what they may: byte for byte what each gets by itself."""
+
+import msgspec
+import pytest
+import torch
+from executorch.exir.program import _program
+
+from harness.campaign import write_case
+from harness.compat import keeping
+from harness.compat.keeping import ANEW, Keeper
+from harness.ethosu.sameness import payload_difference
+from harness.lowering import StageClock
+from harness.probes.graphs import differences
+from harness.protocol import Task
+from harness.running import compile_case
+from harness.target import DEFAULT_TARGETS
+from harness.worker import run_task
+from tests.integration.conftest import linear_case, relu_join_case, sigmoid_case
+
+
+@pytest.fixture(autouse=True)
+def tricks(monkeypatch):
+    """All stages are kept inside a test."""
+    monkeypatch.setattr(keeping, "_on", {keeping.EXPORT, keeping.QUANTIZED, keeping.EDGE})
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often upstream exported, and made an edge program."""
+    counts = {"export": 0, "edge": 0}
+    export, generate = torch.export.export, _program._gen_edge_manager_for_partitioners
+
+    def counted_export(*args, **words):
+        counts["export"] += 1
+        return export(*args, **words)
+
+    def counted_generate(*args, **words):
+        counts["edge"] += 1
+        return generate(*args, **words)
+
+    monkeypatch.setattr(torch.export, "export", counted_export)
+    monkeypatch.setattr(_program, "_gen_edge_manager_for_partitioners", counted_generate)
+    return counts
+
+
+def compiled(case, stages=ANEW):
+    torch.compiler.reset()
+    return compile_case(case, StageClock(), stages=stages)
+
+
+def assert_same(case, kept, anew):
+    assert kept.failure is None
+    assert anew.failure is None
+    one, other = kept.record, anew.record
+    assert differences(one.reference, other.reference) == []
+    for name in ("outputs", "domains", "mutated", "fallback"):
+        assert getattr(one, name) == getattr(other, name), (case.target, name)
+    assert [item.tosa for item in one.delegates] == [item.tosa for item in other.delegates]
+    if "u85" in case.target:
+        for first, second in zip(one.delegates, other.delegates, strict=True):
+            assert payload_difference(first.payload, second.payload) == ""
+    else:
+        assert one.program == other.program
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        relu_join_case,
+        lambda target: sigmoid_case(target, "a16w8"),
+        lambda target: linear_case(target, "a8w8,per-tensor,qmin=-127,act=fixed,io=fixed"),
+        lambda target: msgspec.structs.replace(relu_join_case(target), recipe="a8w8,edited=cat"),
+        lambda target: msgspec.structs.replace(relu_join_case(target), recipe="a8w8,float=n0"),
+    ],
+    ids=["a8w8", "a16w8", "fixed", "edited", "float-node"],
+)
+def test_three_targets_share_all_and_get_the_same(calls, make):
+    cases = [make(target) for target in DEFAULT_TARGETS]
+    keeper = Keeper()
+    kept = [compiled(case, keeper.stages(case, takes=True)) for case in cases]
+    assert calls == {"export": 2, "edge": 1}
+    for case, found in zip(cases, kept, strict=True):
+        assert_same(case, found, compiled(case))
+
+
+def test_unquantized_targets_share_the_export_and_the_edge_program(calls):
+    cases = [linear_case(target, "float") for target in ("TOSA-1.0+FP", "TOSA-1.0+FP+bf16")]
+    keeper = Keeper()
+    kept = [compiled(case, keeper.stages(case, takes=True)) for case in cases]
+    assert calls == {"export": 1, "edge": 1}
+    for case, found in zip(cases, kept, strict=True):
+        assert_same(case, found, compiled(case))
+
+
+def test_a_target_that_keeps_other_nodes_whole_makes_its_own_edge_program(calls):
+    cases = [linear_case(target, "a8w8,float=n0") for target in ("TOSA-1.0+INT+FP", "TOSA-1.0+INT")]
+    keeper = Keeper()
+    kept = [compiled(case, keeper.stages(case, takes=True)) for case in cases]
+    assert calls["edge"] == 2
+    for case, found in zip(cases, kept, strict=True):
+        assert_same(case, found, compiled(case))
+
+
+def _other_scale(taken):
+    """Damage the edge program that is handed out: it has other scales than the graph that it is compared with."""
+    if hasattr(taken, "exported_program"):
+        for node in taken.exported_program().graph_module.graph.nodes:
+            if "quantize_per_tensor" in str(node.target):
+                node.update_arg(1, node.args[1] * 2)
+    return taken
+
+
+def _raises(taken):
+    raise ZeroDivisionError("what was kept is broken")
+
+
+@pytest.mark.parametrize("damage", [_other_scale, _raises])
+def test_what_shows_only_with_something_kept_is_no_finding_and_is_told(tmp_path, monkeypatch, damage):
+    tied_to = keeping._Copy.tied_to
+    monkeypatch.setattr(keeping._Copy, "tied_to", lambda copy, model: damage(tied_to(copy, model)))
+    keeper = Keeper()
+    first, second = [
+        run_task(Task(case=str(write_case(sigmoid_case(target), tmp_path)), probes="none"), lambda _: None, keeper)
+        for target in DEFAULT_TARGETS[:2]
+    ]
+    assert (first.findings, first.unrepeated) == ((), ())
+    assert second.findings == ()
+    assert second.unrepeated
+
+
+def test_a_case_whose_branches_are_measured_takes_nothing(tmp_path, monkeypatch, calls):
+    monkeypatch.setattr("harness.branches.is_measured", lambda case, corrections: True)
+    keeper = Keeper()
+    for target in DEFAULT_TARGETS[:2]:
+        task = Task(case=str(write_case(sigmoid_case(target), tmp_path)))
+        monkeypatch.setattr("harness.running.scheduled", lambda case, mode: ())
+        assert run_task(task, lambda _: None, keeper).branches is not None
+    assert calls == {"export": 4, "edge": 2}

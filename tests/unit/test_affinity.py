@@ -1,0 +1,79 @@
+"""Cases of one graph follow each other on one worker, and nobody waits."""
+
+import sys
+
+import msgspec
+import pytest
+
+from generators.cases import draw_block
+from harness.affinity import next_case, worker_for
+from harness.campaign import write_case
+from harness.pool import Pool
+from harness.protocol import Task
+from harness.workers import Limits
+
+STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
+[CASE] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "idle", "busy", "place"),
+    [
+        (["a", "a", "b"], [], [], 0),
+        (["a", "b", "b"], ["b"], [], 1),  # a worker has just run the graph
+        (["a", "a", "b"], [], ["a"], 2),  # another worker is on the first graph
+        (["a", "a"], ["z"], ["a"], 0),  # nothing else is left: nobody idles
+        (["", "a"], [""], [""], 0),  # cases without a graph go in order
+        (["a", "b"], ["a"], ["a"], 1),  # one worker idles on the graph, another still runs it
+    ],
+)
+def test_the_next_case(waiting, idle, busy, place):
+    assert next_case(waiting, idle, busy) == place
+
+
+@pytest.mark.parametrize(
+    ("graph", "idle", "waiting", "place"),
+    [
+        ("a", ["b", "a"], ["b"], 1),
+        ("c", ["a", "b"], ["a"], 1),  # not the one that somebody else's case is about to ask for
+        ("c", ["a", "b"], ["a", "b"], 0),
+        ("", ["", "a"], ["a"], 0),
+    ],
+)
+def test_the_worker_that_takes_it(graph, idle, waiting, place):
+    assert worker_for(graph, idle, waiting) == place
+
+
+def tasks(folder, graphs, targets, note="fine"):
+    for graph in range(graphs):
+        for target in range(targets):
+            text = note if (graph, target) == (0, 0) else "wait 0.02"
+            case = msgspec.structs.replace(CASE, note=text)
+            yield Task(case=str(write_case(case, folder / f"{graph}-{target}")), graph=str(graph))
+
+
+def workers_by_graph(results, targets):
+    pids = [result.fallback[0] for result in results]
+    return [set(pids[place : place + targets]) for place in range(0, len(pids), targets)]
+
+
+def test_one_worker_runs_a_graph_while_there_is_something_else_to_do(tmp_path):
+    with Pool(2, limits=Limits(), command=STAND_IN) as pool:
+        made = list(tasks(tmp_path, 8, 3))
+        results = list(pool.run(made))
+    assert [result.case for result in results] == [task.case for task in made]
+    # at the beginning and at the end both workers may be on one graph
+    assert all(len(pids) == 1 for pids in workers_by_graph(results, 3)[2:-2])
+
+
+def test_a_worker_without_work_takes_over_a_graph_whose_worker_is_busy(tmp_path):
+    with Pool(2, limits=Limits(), command=STAND_IN) as pool:
+        [pids] = workers_by_graph(list(pool.run(tasks(tmp_path, 1, 3, "wait 0.5"))), 3)
+    assert len(pids) == 2
+
+
+def test_a_graph_whose_worker_dies_goes_on_in_another(tmp_path):
+    with Pool(1, limits=Limits(), command=STAND_IN) as pool:
+        results = list(pool.run(tasks(tmp_path, 2, 3, "signal SIGSEGV")))
+    assert [len(result.findings) for result in results] == [1, 0, 0, 0, 0, 0]
+    assert len({result.fallback for result in results[1:]}) == 1

@@ -1,0 +1,202 @@
+"""What is kept for a graph's next target: copies that are tied to their taker's module, and when nothing is taken."""
+
+import copy
+
+import msgspec
+import pytest
+import torch
+
+from generators.cases import draw_block
+from harness.compat import keeping
+from harness.compat.fingerprint import fingerprint
+from harness.compat.keeping import ANEW, Keeper, Kept
+
+[CASES] = draw_block(0, 0, 1, ("TOSA-1.0+INT", "ethos-u55-128"))
+
+
+@pytest.fixture(autouse=True)
+def tricks(monkeypatch):
+    """All stages are kept inside a test."""
+    monkeypatch.setattr(keeping, "_on", {keeping.EXPORT, keeping.QUANTIZED, keeping.EDGE})
+
+
+def module(weight=1.0):
+    made = torch.nn.Linear(2, 2)
+    torch.nn.init.constant_(made.weight, weight)
+    torch.nn.init.zeros_(made.bias)
+    return made.requires_grad_(False)
+
+
+def exports(model, made=None):
+    """Stands for an export: a parameter, a view that shares its storage, and a tensor of its own."""
+
+    def make():
+        if made is not None:
+            made.append(model)
+        return {"weight": model.weight, "row": model.weight.detach()[0], "own": torch.ones(2), "nodes": [1, 2]}
+
+    return make
+
+
+def test_the_next_target_gets_a_copy_that_is_tied_to_its_own_module():
+    kept, made = Kept(), []
+    first, second, third = module(), module(), module()
+    live = kept.exported(first, exports(first, made))
+    live["weight"].fill_(7.0)  # whoever made it works in place
+    live["own"].fill_(7.0)
+    live["nodes"].append(7)
+    taken = kept.exported(second, exports(second, made))
+    assert taken["weight"] is second.weight
+    assert taken["row"].data_ptr() == second.weight.data_ptr()
+    taken["own"].fill_(8.0)
+    taken["nodes"].append(8)
+    last = kept.exported(third, exports(third, made))
+    assert (last["own"].tolist(), last["nodes"]) == ([1.0, 1.0], [1, 2])
+    assert last["weight"] is third.weight
+    assert made == [first]
+
+
+def test_a_module_with_other_tensors_gets_nothing():
+    kept, made = Kept(), []
+    for model in (module(), module(2.0), module().to(torch.float64), module().requires_grad_()):
+        taken = kept.exported(model, exports(model, made))
+        assert taken["weight"] is model.weight
+    assert len(made) == 4
+
+
+def test_what_a_stage_changed_in_the_module_must_show_again():
+    kept, made = Kept(), []
+    for model in (module(), module()):
+        prepared = kept.exported(model, exports(model))
+
+        def make(model=model, prepared=prepared):
+            made.append(model)
+            model.weight.fill_(3.0)  # a conversion that spoils the user's weights
+            return model, prepared
+
+        kept.quantized(model, "alike", make)
+    assert [model.weight[0, 0].item() for model in made] == [3.0, 3.0]
+
+
+def test_a_stage_that_raises_leaves_nothing():
+    kept, made = Kept(), []
+    model = module()
+    with pytest.raises(ZeroDivisionError):
+        kept.exported(model, lambda: 1 / 0)
+    kept.exported(model, exports(model, made))
+    assert len(made) == 1
+
+
+def test_quantized_graphs_are_shared_by_those_that_are_prepared_alike():
+    kept, made = Kept(), []
+    for prepared in ("one", "other", "one", "other", None):
+        model = module()
+        kept.quantized(model, prepared, lambda prepared=prepared: made.append(prepared) or (1, [prepared]))
+    assert made == ["one", "other", None]
+
+
+def test_a_compile_may_leave_and_not_take():
+    kept, made = Kept(), []
+    for takes in (True, False, True):
+        kept.takes = takes
+        model = module()
+        kept.exported(model, exports(model, made))
+    assert len(made) == 2
+
+
+def test_a_module_with_tensors_that_overlap_is_not_kept():
+    kept, made = Kept(), []
+    for _ in range(2):
+        model = module()
+        model.register_buffer("row", model.weight.detach()[0])
+        kept.exported(model, exports(model, made))
+    assert len(made) == 2
+
+
+def test_only_the_last_graph_is_kept():
+    keeper = Keeper()
+    one, same = (keeper.stages(case, takes=True) for case in CASES)
+    assert one is same
+    other = msgspec.structs.replace(CASES[0], samples=CASES[0].samples + 1)
+    assert keeper.stages(other, takes=True) is not one
+    assert keeper.stages(CASES[0], takes=True) is not one
+    keeper.forget()
+    assert not keeper.holds
+
+
+def test_a_case_that_comes_again_takes_nothing():
+    keeper = Keeper()
+    first, second = (keeper.stages(case, takes=True) for case in CASES)
+    assert keeper.stages(CASES[1], takes=True) is not second
+    assert first is second
+
+
+def test_without_the_tricks_nothing_is_kept(monkeypatch):
+    monkeypatch.setattr(keeping, "_on", set())
+    keeper = Keeper()
+    assert keeper.stages(CASES[0], takes=True) is ANEW
+    assert not keeper.holds
+
+
+class _Observed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("min_val", torch.tensor([]))
+        self.low = -128
+
+    def forward(self, x):
+        return x
+
+
+def prepared(low=-128, minimum=(), target=torch.relu, **meta):
+    root = torch.nn.Module()
+    root.observer = _Observed()
+    root.observer.low = low
+    root.observer.min_val = torch.tensor(minimum)
+    graph = torch.fx.Graph()
+    value = graph.call_function(target, (graph.placeholder("x"),), name="value")
+    value.meta.update(meta)
+    graph.output(graph.call_module("observer", (value,)))
+    return torch.fx.GraphModule(root, graph)
+
+
+def test_graphs_that_are_prepared_alike_have_one_fingerprint():
+    assert fingerprint(prepared()) == fingerprint(prepared()) is not None
+    assert fingerprint(copy.deepcopy(prepared())) == fingerprint(prepared())
+    assert fingerprint(prepared(seq_nr=1)) == fingerprint(prepared(seq_nr=2))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"low": -127},
+        {"minimum": (1.0,)},
+        {"target": torch.sigmoid},
+        {"custom": {"a": 1}},
+        {"custom": {"a": [1]}},
+        {"custom": {"a": (1,)}},
+        {"custom": {"a": lambda: None}},
+        {"custom": {"a": True}},
+    ],
+)
+def test_what_differs_has_another_fingerprint(other):
+    alike = {"custom": {"a": 1.0}} if "custom" in other else {}
+    assert fingerprint(prepared(**other)) != fingerprint(prepared(**alike))
+
+
+def test_what_a_function_closes_over_counts():
+    def closed(value):
+        return lambda: value
+
+    assert fingerprint(prepared(custom=closed(1))) == fingerprint(prepared(custom=closed(1)))
+    assert fingerprint(prepared(custom=closed(1))) != fingerprint(prepared(custom=closed(2)))
+
+
+def test_an_object_that_nobody_knows_has_no_fingerprint():
+    assert fingerprint(prepared(custom=object())) is None
+
+
+def test_a_fingerprint_leaves_what_it_reads_as_it_was():
+    module = prepared()
+    fingerprint(module)
+    module.observer.min_val.resize_(3)  # as observers do with an empty tensor; numpy would forbid it

@@ -115,6 +115,11 @@ class Progress:
         return 60.0 * done / max(time.monotonic() - self.started, 1e-3)
 
 
+def keep_hypothesis_in(folder: Path) -> None:
+    """Have Hypothesis keep its caches in a folder, and not in the current one; to be said before it is imported."""
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(folder / ".hypothesis"))
+
+
 def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
     """This shard's graphs with their numbers in the whole campaign, each as one case a target.
 
@@ -123,8 +128,7 @@ def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
     which graphs occurred before, and the shards of a campaign of ``max_examples`` graphs run the very graphs that
     it would run as a whole.
     """
-    # Hypothesis keeps its caches in the current folder unless told otherwise
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(options.out / ".hypothesis"))
+    keep_hypothesis_in(options.out)
     from generators.cases import draw_block
     from generators.search import database_at, stored
 

@@ -153,6 +153,18 @@ def _calibrated(
     prepared: torch.fx.GraphModule, samples: Sequence[tuple[torch.Tensor, ...]], edited: str, clock: StageClock
 ) -> tuple[torch.fx.GraphModule, Any]:
     """The quantized graph of a prepared one, and its export."""
+    reference = converted(prepared, samples, edited, clock)
+    with clock.stage("export-quantized"):
+        return reference, torch.export.export(reference, samples[0])
+
+
+def converted(
+    prepared: torch.fx.GraphModule, samples: Sequence[tuple[torch.Tensor, ...]], edited: str, clock: StageClock
+) -> torch.fx.GraphModule:
+    """The quantized graph of a prepared one, which is used up.
+
+    :param edited: the operator whose results change their domain by hand (``harness.editing``), or nothing.
+    """
     with clock.stage("calibrate"):
         for sample in samples:
             prepared(*sample)
@@ -160,8 +172,7 @@ def _calibrated(
         reference: torch.fx.GraphModule = convert_pt2e(prepared)
         if edited:
             change_domains(reference, edited)
-    with clock.stage("export-quantized"):
-        return reference, torch.export.export(reference, samples[0])
+    return reference
 
 
 class LoweringFailed(Exception):
@@ -222,7 +233,7 @@ def domains_of(reference: torch.fx.GraphModule) -> Iterator[tuple[str, Domain]]:
     """Quantized values of a quantized graph by their producer, with their domains."""
     for node in reference.graph.nodes:
         if node.op == "call_function" and operator_name(node.target).startswith(_QUANTIZE):
-            domain = _literal_domain(node)
+            domain = literal_domain(node)
             if domain is not None:
                 yield node.args[0].name, domain
 
@@ -294,7 +305,7 @@ def _domain(node: torch.fx.Node) -> Domain | None:
     while node.op == "call_function":
         name = operator_name(node.target)
         if name.startswith("quantized_decomposed.dequantize_per_tensor"):
-            return _literal_domain(node)
+            return literal_domain(node)
         source = node.args[0] if node.args else None
         if not isinstance(source, torch.fx.Node) or name.split(".")[1] not in _MOVERS:
             return None
@@ -302,7 +313,7 @@ def _domain(node: torch.fx.Node) -> Domain | None:
     return None
 
 
-def _literal_domain(node: torch.fx.Node) -> Domain | None:
+def literal_domain(node: torch.fx.Node) -> Domain | None:
     """Domain of a (de)quantize node whose parameters are literals, not tensors."""
     scale, zero_point, qmin, qmax = node.args[1:5]
     if isinstance(scale, float) and all(isinstance(code, int) for code in (zero_point, qmin, qmax)):

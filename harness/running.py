@@ -100,9 +100,9 @@ def compile_case(
     :param stages: where the stages come from that another target's compile of the same graph may have left.
     :raises InvalidCase: the module fails in plain eager.
     """
-    model = _built(case, tensors, model)
+    model = built(case, tensors, model)
     inputs = tuple(evaluation_inputs(case, tensors))
-    eager = _eager(model, inputs, clock)
+    eager = run_eager(model, inputs, clock)
     fresh = copy.deepcopy(model) if copies else model
     before = _state_of(model)
     try:
@@ -271,7 +271,13 @@ def judge(observation: Observation) -> list[Mismatch]:
     return [mismatch for oracle in oracles().values() for mismatch in oracle.judge(observation)]
 
 
-def _built(case: Case, tensors: Mapping[str, Array] | None, model: torch.nn.Module | None) -> torch.nn.Module:
+def built(
+    case: Case, tensors: Mapping[str, Array] | None = None, model: torch.nn.Module | None = None
+) -> torch.nn.Module:
+    """The module of a case, or the one that is given.
+
+    :raises InvalidCase: torch refuses to build it.
+    """
     if model is not None:
         return model
     try:
@@ -280,7 +286,7 @@ def _built(case: Case, tensors: Mapping[str, Array] | None, model: torch.nn.Modu
         raise InvalidCase(f"the module cannot be built: {error}") from error
 
 
-def _eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput], clock: StageClock) -> Outputs:
+def run_eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput], clock: StageClock) -> Outputs:
     """Float eager on every input, refusing a module that fails or is not finite on calibration data."""
     runs = []
     for item in inputs:

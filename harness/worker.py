@@ -88,45 +88,48 @@ def die_with_parent() -> None:
 
 
 def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Answer:
+    """The answer to a question; bad input, or what cannot be done here, is one in one line."""
+    assert isinstance(task, (Task, CaptureTask, EmitTask, CompareTask, SweepTask))
+    try:
+        return _answer(task, announce, keeper)
+    except ArmdiffError as error:
+        problem = str(error)
+    match task:
+        case EmitTask():
+            return Emitted(problem=problem)
+        case CaptureTask():
+            return Captured(problem=problem)
+        case CompareTask():
+            return Compared(case=task.case, problem=problem)
+        case SweepTask():
+            return Swept(problem=problem)
+    return CaseResult(case=task.case, problem=problem)
+
+
+def _answer(
+    task: Task | CaptureTask | EmitTask | CompareTask | SweepTask, announce: Callable[[str], None], keeper: Keeper
+) -> Answer:
     from harness.corrections import chosen
     from harness.corrections.applying import applied
 
-    if isinstance(task, EmitTask):
-        from harness.emission import emit_program
-
-        try:
-            with applied(chosen(task.corrections)):
-                return emit_program(task, announce)
-        except ArmdiffError as error:
-            return Emitted(problem=str(error))
     if isinstance(task, CaptureTask):
         from harness.capture import capture_file
 
-        try:
-            return capture_file(task)
-        except ArmdiffError as error:
-            return Captured(problem=str(error))
+        return capture_file(task)
     if isinstance(task, CompareTask):
         from harness.certify.comparing import compare
 
-        try:
-            return compare(task, announce)
-        except ArmdiffError as error:
-            return Compared(case=task.case, problem=str(error))
-    if isinstance(task, SweepTask):
-        from harness.breadth.sweeping import sweep
+        return compare(task, announce)
+    with applied(chosen(task.corrections)):
+        if isinstance(task, EmitTask):
+            from harness.emission import emit_program
 
-        try:
-            with applied(chosen(task.corrections)):
-                return sweep(task, announce)
-        except ArmdiffError as error:
-            return Swept(problem=str(error))
-    assert isinstance(task, Task)
-    try:
-        with applied(chosen(task.corrections)):
-            return run_task(task, announce, keeper)
-    except ArmdiffError as error:
-        return CaseResult(case=task.case, problem=str(error))
+            return emit_program(task, announce)
+        if isinstance(task, SweepTask):
+            from harness.breadth.sweeping import sweep
+
+            return sweep(task, announce)
+        return run_task(task, announce, keeper)
 
 
 def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None = None) -> CaseResult:

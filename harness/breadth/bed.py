@@ -26,12 +26,10 @@ from executorch.exir.backend.backend_details import PreprocessResult
 
 from harness.compat.passes import watched_passes
 from harness.compat.stack import edge_config
-from harness.lowering import LoweringFailed
+from harness.lowering import LoweringFailed, literal_domain
+from harness.observation import Domain
 from harness.snapshots import PassTrace
 from harness.states import operator_name
-
-Literal = tuple[float, int, int, int]
-"""Scale, zero point, qmin and qmax of a quantize or dequantize node."""
 
 _SITES = tuple(f"quantized_decomposed.{word}_per_tensor." for word in ("quantize", "dequantize"))
 _MARK = 2.0**-6
@@ -73,12 +71,13 @@ class Bed:
         :param converted: one of the graphs that the bed was made for.
         :raises LoweringFailed: chained to whatever upstream raised.
         """
-        literals = {_scale(number): item for number, item in zip(self.classes, literals_of(converted), strict=True)}
+        domains = {_scale(number): item for number, item in zip(self.classes, domains_at(converted), strict=True)}
         constants = converted.state_dict()
         for delegate in self.delegates:
             program = copy.deepcopy(delegate.program)
             for node in _sites(program.graph_module):
-                node.args = (node.args[0], *literals[node.args[1]], *node.args[5:])
+                own = domains[node.args[1]]
+                node.args = (node.args[0], own.scale, own.zero_point, own.qmin, own.qmax, *node.args[5:])
             for held in (program.state_dict, program.constants):
                 held.update({name: constants[name].detach().clone() for name in held if name in constants})
             watched = None
@@ -96,9 +95,9 @@ def bed_of(alike: Sequence[torch.fx.GraphModule], sample: tuple[torch.Tensor, ..
     :param sample: inputs to export them with.
     :raises Exception: whatever upstream raises.
     """
-    together = [*zip(*(literals_of(module) for module in alike), strict=True)]
-    numbers = {literals: number for number, literals in enumerate(dict.fromkeys(together))}
-    classes = tuple(numbers[literals] for literals in together)
+    together = [*zip(*(domains_at(module) for module in alike), strict=True)]
+    numbers = {domains: number for number, domains in enumerate(dict.fromkeys(together))}
+    classes = tuple(numbers[domains] for domains in together)
     marked = copy.deepcopy(alike[0])
     for node, number in zip(_sites(marked), classes, strict=True):
         node.args = (node.args[0], _scale(number), *node.args[2:])
@@ -119,9 +118,9 @@ def bed_of(alike: Sequence[torch.fx.GraphModule], sample: tuple[torch.Tensor, ..
     return Bed(classes, tuple(opened))
 
 
-def literals_of(module: torch.fx.GraphModule) -> tuple[Literal, ...]:
-    """The literals of each quantize and dequantize node, in graph order."""
-    return tuple(tuple(node.args[1:5]) for node in _sites(module))
+def domains_at(module: torch.fx.GraphModule) -> tuple[Domain, ...]:
+    """The literals of each quantize and dequantize node that has them, in graph order."""
+    return tuple(domain for node in module.graph.nodes if (domain := _domain(node)) is not None)
 
 
 def shape_of(module: torch.fx.GraphModule) -> tuple[str, ...]:
@@ -131,21 +130,17 @@ def shape_of(module: torch.fx.GraphModule) -> tuple[str, ...]:
 
 
 def _line(node: torch.fx.Node) -> str:
-    arguments = (node.args[0], *node.args[5:]) if _is_site(node) else node.args
+    arguments = node.args if _domain(node) is None else (node.args[0], *node.args[5:])
     return f"{node.name} {node.op} {node.target} {arguments} {node.kwargs}"
 
 
 def _sites(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
-    return [node for node in module.graph.nodes if _is_site(node)]
+    return [node for node in module.graph.nodes if _domain(node) is not None]
 
 
-def _is_site(node: torch.fx.Node) -> bool:
-    return (
-        node.op == "call_function"
-        and operator_name(node.target).startswith(_SITES)
-        and isinstance(node.args[1], float)
-        and all(isinstance(code, int) for code in node.args[2:5])
-    )
+def _domain(node: torch.fx.Node) -> Domain | None:
+    known = node.op == "call_function" and operator_name(node.target).startswith(_SITES)
+    return literal_domain(node) if known else None
 
 
 def _scale(number: int) -> float:

@@ -18,17 +18,15 @@ from pathlib import Path
 import torch
 
 from harness.breadth.bed import bed_of, shape_of
-from harness.building import module_of
 from harness.case import Case, read_case
-from harness.compat.stack import convert_pt2e, prepare_pt2e, stack_for
-from harness.editing import change_domains
-from harness.lowering import LoweringFailed, StageClock, domains_of, tensors_of
+from harness.compat.stack import prepare_pt2e, stack_for
+from harness.lowering import LoweringFailed, StageClock, converted, domains_of, tensors_of
 from harness.observation import DelegateRecord, LoweringRecord, Observation
 from harness.protocol import SweepTask, Swept, SweptCase
 from harness.recipe import parse_recipe
 from harness.registry import oracles
-from harness.running import failure_of
-from harness.sampling import calibration_samples
+from harness.running import InvalidCase, built, failure_of, run_eager
+from harness.sampling import calibration_samples, evaluation_inputs
 from harness.target import parse_target
 from harness.triage import Finding, finding_of
 
@@ -56,13 +54,13 @@ def sweep(task: SweepTask, announce: Callable[[str], None]) -> Swept:
     clock = StageClock(announce)
     variants = [_Variant(path, read_case(Path(path))) for path in task.cases]
     torch.compiler.reset()
-    with clock.stage("build"):
-        model = module_of(variants[0].case)
+    first = variants[0].case
     try:
-        with torch.no_grad():
-            model(*_samples(variants[0].case)[0])
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module raises
-        return Swept(invalid=f"fails in float eager: {type(error).__name__}: {error}")
+        with clock.stage("build"):
+            model = built(first)
+        run_eager(model, tuple(evaluation_inputs(first)), clock)
+    except InvalidCase as error:
+        return Swept(invalid=str(error))
     for recipe, alike in groupby(sorted(variants, key=lambda item: item.case.recipe), lambda item: item.case.recipe):
         _convert(list(alike), recipe, model, clock)
     by_shape: dict[tuple[str, ...], list[_Variant]] = {}
@@ -88,15 +86,7 @@ def _convert(variants: Sequence[_Variant], recipe: str, model: torch.nn.Module, 
         return
     for variant in variants:
         try:
-            with clock.stage("calibrate"):
-                observed = copy.deepcopy(prepared)
-                for sample in _samples(variant.case):
-                    observed(*sample)
-            with clock.stage("convert"):
-                converted = convert_pt2e(observed)
-                if words.edited:
-                    change_domains(converted, words.edited)
-            variant.converted = converted
+            variant.converted = converted(copy.deepcopy(prepared), _samples(variant.case), words.edited, clock)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
             variant.seen = Observation(variant.case, failure=failure_of(error, clock.current))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import click
 
 from harness.breadth.choosing import Sweep
-from harness.campaign import BLOCK, Progress, write_case
+from harness.campaign import Options, Progress, graph_cases, keep_hypothesis_in, write_case
 from harness.case import Case, read_case
 from harness.cli.environment import corpus_folders, need_environment
 from harness.cli.options import (
@@ -70,11 +69,14 @@ def sweep(
     if parse_target(target, "--target").ethos_u or not parse_target(target).quantized:
         raise BadInput("--target", f"{target} is no TOSA target with quantization", "use TOSA-1.0+INT")
     given = [_read(file, target) for file in cases]
+    campaign = Options((target,), max_examples=graphs, seed=seed, out=out)
     corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
     found, tally, reporter = Sweep(corpus), Tally(corpus), Reporter(None)
     started = time.monotonic()
     with Pool(jobs, command=worker) as pool, reporter:
-        tasks = _tasks(given or _drawn(seed, graphs, target), variants, seed, corrections, out, seconds)
+        tasks = _tasks(
+            given or (case for _, [case] in graph_cases(campaign)), variants, seed, corrections, out, seconds
+        )
         suspects: list[str] = []
         for swept in pool.sweep(tasks):
             suspects += found.add(swept)
@@ -115,14 +117,6 @@ def _read(file: Path, target: str) -> Case:
     return case
 
 
-def _drawn(seed: int, count: int, target: str) -> Iterator[Case]:
-    from generators.cases import draw_block
-
-    blocks = (draw_block(seed, block, BLOCK, (target,)) for block in itertools.count())
-    for [case] in itertools.islice(itertools.chain.from_iterable(blocks), count):
-        yield case
-
-
 def _tasks(
     graphs: Iterator[Case] | Sequence[Case],
     variants: int,
@@ -132,6 +126,7 @@ def _tasks(
     seconds: float | None,
 ) -> Iterator[SweepTask]:
     """A task a graph, its cases on disk, until the time is over."""
+    keep_hypothesis_in(out)
     from generators.variants import draw_variants
 
     end = time.monotonic() + seconds if seconds is not None else float("inf")

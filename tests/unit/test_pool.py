@@ -70,7 +70,8 @@ def buckets(findings):
     ],
 )
 def test_each_way_to_die_is_a_finding_and_the_next_case_runs(tasks, note, kind, message):
-    with pool(seconds=1.5, memory=400 << 20) as workers:
+    # only what hangs may run into the time limit: on a busy machine the others take seconds
+    with pool(seconds=1.5 if note == "hang" else 120.0, memory=400 << 20) as workers:
         died, fine = workers.run(tasks(note, "fine"))
     [finding] = died.findings
     assert (finding.oracle, finding.stage) == ("crash", "lower")

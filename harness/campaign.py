@@ -28,7 +28,7 @@ from harness import __version__
 from harness.budget import Budget
 from harness.case import Case, case_digest, encode_case
 from harness.compat.releases import installed, release_line
-from harness.corpus import Entry
+from harness.corpus import Entry, bugs_of
 from harness.engines import EngineChoice
 from harness.errors import CannotRun
 from harness.pool import CaseRunner, Pool
@@ -222,6 +222,7 @@ def _results(
 ) -> Iterator[tuple[int, CaseResult]]:
     """Numbers and results of the cases that were not run yet, in order."""
     running: deque[int] = deque()
+    known = bugs_of(tally.corpus)
 
     def tasks() -> Iterator[Task]:
         for graph, cases in graph_cases(options):
@@ -239,6 +240,7 @@ def _results(
                     plant=options.plant,
                     confirm=options.confirm,
                     confirmed=confirmed,
+                    known=known,
                     probes=options.probes,
                     ethos_u_engine=options.ethos_u_engine,
                     corrections=options.corrections,

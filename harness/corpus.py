@@ -37,17 +37,7 @@ from harness.compat.releases import LINES, release_line
 from harness.corrections.correction import Correction
 from harness.errors import BadInput
 from harness.protocol import CaseResult
-from harness.target import parse_target
-from harness.triage import (
-    COARSE_ORACLES,
-    VALUE_ORACLES,
-    Finding,
-    any_family,
-    any_pass,
-    any_range,
-    contains_in_order,
-    pass_of,
-)
+from harness.triage import Finding, KnownBug, any_family
 
 Outcome = Literal[
     "reproduces",
@@ -117,24 +107,25 @@ class Entry(msgspec.Struct, frozen=True):
         line = self.line or release_line()
         return self.status.lines.get(line) if line else None
 
+    @property
+    def bug(self) -> KnownBug | None:
+        """What tells the entry's bug, if its release line has it."""
+        expected, status = self.expected, self.status
+        if expected is None or expected.status != "reproduces":
+            return None
+        return KnownBug(
+            bucket=expected.bucket,
+            also=expected.also,
+            message=expected.message,
+            operators=status.operators,
+            families=status.families,
+            recipe=status.recipe,
+        )
+
     def knows(self, finding: Finding) -> bool:
         """Is this finding the entry's bug on its release line (on whichever target has it)?"""
-        expected = self.expected
-        if expected is None or expected.status != "reproduces":
-            return False
-        if self.status.families and parse_target(finding.target).family not in self.status.families:
-            return False
-        if self.status.recipe and self.status.recipe not in finding.recipe.split(","):
-            return False
-        # a crash's or a buffer's bucket says enough; wrong values and streams need their operators as well
-        if finding.oracle in COARSE_ORACLES and not contains_in_order(finding.chain, self.status.operators):
-            return False
-        if any_family(finding.bucket) in map(any_family, expected.also):
-            return True
-        seen, wanted = (any_range(any_family(bucket)) for bucket in (finding.bucket, expected.bucket))
-        if finding.oracle in VALUE_ORACLES and pass_of(finding.bucket) is None:
-            seen, wanted = any_pass(seen), any_pass(wanted)
-        return seen == wanted and expected.message in finding.message
+        bug = self.bug
+        return bug is not None and bug.knows(finding)
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,6 +178,11 @@ def entries(paths: Iterable[Path]) -> list[Entry]:
 def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
     """The entry whose bug a finding is, or None."""
     return next((entry for entry in corpus if entry.knows(finding)), None)
+
+
+def bugs_of(corpus: Iterable[Entry]) -> tuple[KnownBug, ...]:
+    """The bugs that entries know on their release lines."""
+    return tuple(bug for entry in corpus if (bug := entry.bug) is not None)
 
 
 def on_line(corpus: Sequence[Entry], line: str | None) -> list[Entry]:

@@ -13,7 +13,7 @@ import msgspec
 
 from harness.engines import EngineChoice
 from harness.probes import ProbeMode
-from harness.triage import Finding
+from harness.triage import Finding, KnownBug
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
@@ -23,7 +23,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param legs: only these legs (empty: all that apply).
     :param confirm: re-run the case and keep only what shows twice.
     :param confirmed: buckets that showed twice already: their crashes and structural mismatches are
-        not run again (wrong values always are).
+        not run again (wrong values are, unless they are known).
+    :param known: bugs that are not run again when they show.
     :param user_file: the checked file whose ``configure`` prepares the quantizer.
     :param plant: also measure whether two planted steps would be caught.
     :param probes: which probes run (``harness.probes``).
@@ -36,6 +37,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     legs: tuple[str, ...] = ()
     confirm: bool = True
     confirmed: tuple[str, ...] = ()
+    known: tuple[KnownBug, ...] = ()
     user_file: str | None = None
     plant: bool = False
     probes: ProbeMode = "default"

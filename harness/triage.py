@@ -61,6 +61,40 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     information: bool = False
 
 
+class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells a finding to be a bug that is known (on whichever target has it).
+
+    :param bucket: the coarse bucket in which it shows; ``also``: further ones, of other oracles.
+    :param message: a part of the message in ``bucket``.
+    :param operators: what a graph must contain, in order, where the oracle says too little by itself.
+    :param families: target families that have the bug; none stands for all.
+    :param recipe: a word that the recipe must have.
+    """
+
+    bucket: str
+    also: tuple[str, ...] = ()
+    message: str = ""
+    operators: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    recipe: str = ""
+
+    def knows(self, finding: Finding) -> bool:
+        """Is this finding the bug?"""
+        if self.families and parse_target(finding.target).family not in self.families:
+            return False
+        if self.recipe and self.recipe not in finding.recipe.split(","):
+            return False
+        # a crash's or a buffer's bucket says enough; wrong values and streams need their operators as well
+        if finding.oracle in COARSE_ORACLES and not contains_in_order(finding.chain, self.operators):
+            return False
+        if any_family(finding.bucket) in map(any_family, self.also):
+            return True
+        seen, wanted = (any_range(any_family(bucket)) for bucket in (finding.bucket, self.bucket))
+        if finding.oracle in VALUE_ORACLES and pass_of(finding.bucket) is None:
+            seen, wanted = any_pass(seen), any_pass(wanted)
+        return seen == wanted and self.message in finding.message
+
+
 class BucketFailure(AssertionError):
     """Base of the exception classes that stand for buckets."""
 

@@ -133,7 +133,7 @@ def _answer(
 
 
 def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None = None) -> CaseResult:
-    """Run one case, re-run it if something was found, and keep what shows twice.
+    """Run one case, re-run it if something was found that is not settled yet, and keep what shows twice.
 
     :param keeper: has what the graph's case before this one left. Only the first run takes it, and none whose
         branches are measured: a finding that taking it caused does not show again, and is told as such.
@@ -166,7 +166,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
     if keeper is not None and task.user_file is None and not task.corrections and case.tensors is None:
         first = keeper.stages(case, takes=not measuring)
 
-    def once(blame: bool, stages: Stages = ANEW) -> tuple[Observation, list[Mismatch]]:
+    def once(stages: Stages = ANEW) -> tuple[Observation, list[Mismatch]]:
         torch.compiler.reset()  # upstream's tracing caches must not carry over from another case
         return examine(
             case,
@@ -177,29 +177,32 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
             configure=configure,
             model=copy.deepcopy(original),
             probes=task.probes,
-            blame=blame,
             stages=stages,
         )
+
+    def is_settled(mismatch: Mismatch) -> bool:
+        finding = finding_of(mismatch, case, task.case)
+        told = finding.bucket in task.confirmed and finding.oracle not in VALUE_ORACLES
+        return mismatch.information or told or any(bug.knows(finding) for bug in task.known)
 
     try:
         with ExitStack() as stack:
             taken = stack.enter_context(measured(arm_folder())) if measuring else []
-            observation, mismatches = once(blame=False, stages=first)
+            observation, mismatches = once(stages=first)
     except InvalidCase as error:
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
     seen = {bucket_of(mismatch, case.target): mismatch for mismatch in mismatches}
-    settled = {
-        bucket
-        for bucket, mismatch in seen.items()
-        if mismatch.information or (bucket in task.confirmed and mismatch.oracle not in VALUE_ORACLES)
-    }
-    again = set(seen)
-    if task.confirm and settled != again:
-        second = {bucket_of(unblamed(item), case.target): item for item in once(blame=True)[1]}
-        repeated = (settled | set(second)) & set(seen)
-        seen |= {bucket: second[bucket] for bucket in repeated & set(second)}  # with the pass to blame
-        mismatches = list(seen.values())
-        again = {bucket_of(seen[bucket], case.target) for bucket in repeated}
+    again = {bucket for bucket, mismatch in seen.items() if not task.confirm or is_settled(mismatch)}
+    if again != set(seen):
+        second = once()[1]
+        alike = {bucket_of(unblamed(item), case.target): item for item in second}  # wrong values may blame another pass
+        alike |= {bucket_of(item, case.target): item for item in second}
+        for bucket, mismatch in list(seen.items()):
+            found = alike.get(bucket) or alike.get(bucket_of(unblamed(mismatch), case.target))
+            if bucket not in again and found is not None:  # what was made from scratch speaks
+                del seen[bucket]
+                seen[bucket_of(found, case.target)] = found
+                again.add(bucket_of(found, case.target))
     domains = "; ".join(
         f"{name} scale={domain.scale!r} zp={domain.zero_point}" for name, domain in observation.lowering.domains.items()
     )
@@ -211,7 +214,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
             task.case,
             f"{DOMAINS}{domains}\n{failure.detail}" if failure and mismatch.oracle == "crash" else "",
         )
-        for mismatch in mismatches
+        for mismatch in seen.values()
     ]
     record = observation.lowering
     return CaseResult(

@@ -5,7 +5,7 @@ what they call imported, one torch thread, the same environment, and quiet logs.
 
 - ``upstream-tester`` and ``plain-sequence`` are processes as Python makes them: no warm trick, stock collection;
 - ``armdiff`` is a campaign's worker (``harness.worker``): the same tricks (``--without=NAME`` leaves one out), every
-  leg and oracle, probes and branch coverage at their rates, findings run a second time, and what follows a case.
+  leg and oracle, probes and branch coverage at their rates, new findings run a second time, and what follows a case.
   As there, a graph's first target leaves what it made for the next one (``harness.compat.keeping``).
 
 Reading the case and building its module are in everybody's time. Imports torch; runs in a process of its own.
@@ -88,14 +88,18 @@ def plain_sequence() -> Process:
 
 
 def armdiff() -> Process:
-    """A campaign's worker, which is told the buckets that showed twice before."""
+    """A campaign's worker, which is told the bugs of the corpus and the buckets that showed twice before."""
     from harness.compat.keeping import Keeper
+    from harness.corpus import bugs_of, default_corpus, entries
 
+    folder = default_corpus()
+    known = bugs_of(entries([folder])) if folder is not None else ()
     confirmed: set[str] = set()
     keeper = Keeper()
 
     def process(path: str, clock: StageClock) -> str:
-        result = run_task(Task(case=path, confirmed=tuple(sorted(confirmed))), clock.enter, keeper)
+        task = Task(case=path, confirmed=tuple(sorted(confirmed)), known=known)
+        result = run_task(task, clock.enter, keeper)
         confirmed.update(finding.bucket for finding in result.findings)
         for stage, seconds in result.seconds.items():
             clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds

@@ -64,7 +64,7 @@ def test_measuring_ends_with_the_block(backend: tuple[Path, ModuleType]) -> None
     assert found == []
 
 
-def test_one_case_in_ten_is_measured_whatever_runs_before_it() -> None:
+def test_one_case_in_forty_is_measured_whatever_runs_before_it() -> None:
     cases = [case for block in range(8) for (case,) in draw_block(0, block, 20, ("TOSA-1.0+INT",))]
     chosen = [case for case in cases if is_measured(case, ())]
     assert 0.4 * len(cases) / RATE < len(chosen) < 2 * len(cases) / RATE

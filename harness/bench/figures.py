@@ -23,7 +23,12 @@ Clock = Literal["wall", "processor"]
 UPSTREAM_STAGES = (
     *("export", "prepare", "calibrate", "convert", "export-quantized", "lower", "vela", "emit"),
     *("quantize", "to_edge_transform_and_lower", "to_executorch"),
+    "between cases",
 )
+"""Stages that everybody has. The garbage that is collected between armdiff's cases is theirs: elsewhere it is
+collected inside them."""
+JUDGING = ("leg:", "probe", "oracles")
+"""Stages (by how they begin) in which programs are executed and judged; ``probe`` makes the oracles' envelopes."""
 REST = "rest"
 
 
@@ -67,7 +72,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     :param graphs: subjects times rounds.
     :param median: seconds by the clock; ``p90`` likewise; the other two are of processor time.
     :param stages: stage -> share of the seconds by the clock, the largest first.
-    :param added: seconds of what is neither an upstream stage, nor a leg, nor a probe, over those of upstream stages.
+    :param added: seconds of what is neither an upstream stage nor judging, over those of upstream stages.
     :param resident: the most bytes that were in memory after a graph.
     """
 
@@ -127,9 +132,7 @@ def row(samples: Sequence[Sample], contestant: str) -> Row | None:
     stages = _stages(counted, total)
     upstream = math.fsum(spent for stage, spent in stages.items() if stage in UPSTREAM_STAGES)
     added = math.fsum(
-        spent
-        for stage, spent in stages.items()
-        if stage not in UPSTREAM_STAGES and not stage.startswith(("leg:", "probe:"))
+        spent for stage, spent in stages.items() if stage not in UPSTREAM_STAGES and not stage.startswith(JUDGING)
     )
     return Row(
         graphs=len(counted),

@@ -130,7 +130,7 @@ def lines(outcome: Outcome) -> list[str]:
             )
             said += ["", f"{name}: {shares}"]
     if found := row(outcome.generated, ARMDIFF):
-        said.append(f"{ARMDIFF} adds {100 * found.added:.1f} % to upstream's stages, legs and probes apart")
+        said.append(f"{ARMDIFF} adds {100 * found.added:.1f} % to upstream's stages, legs, probes and oracles apart")
     said += ["", "graphs per minute, as a multiple (processor time; median, p10 to p90 of single pairs):"]
     for name, (wall, processor) in _both(outcome.generated).items():
         said.append(f"  {name}: {_told(wall, processor)}")

@@ -16,6 +16,8 @@ import msgspec
 from harness.bench.contest import Contest, Contestant
 from harness.bench.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
 from harness.bench.figures import Sample
+from harness.bench.growth import chains, measure, sizes_of
+from harness.bench.growth import table as growth_table
 from harness.bench.subjects import Subject, drawn, models
 from harness.bench.telling import Outcome, as_json, lines, page
 from harness.bench.tricks import gains, table
@@ -30,6 +32,7 @@ from harness.errors import CannotRun
 @click.option("--rounds", default=1, show_default=True, type=click.IntRange(1), help="Times that each is measured.")
 @click.option("--models/--no-models", "with_models", default=True, help="Also four small models. Default: yes.")
 @click.option("--tricks", is_flag=True, help="Measure what each warm trick gains instead (generated graphs only).")
+@click.option("--growth", is_flag=True, help="Measure chains of 1 to 64 operators instead.")
 @click.option("--no-warm", is_flag=True, help="armdiff without any warm trick.")
 @seed_option
 @target_option
@@ -40,6 +43,7 @@ def bench(
     rounds: int,
     with_models: bool,
     tricks: bool,
+    growth: bool,
     no_warm: bool,
     seed: int,
     targets: tuple[str, ...],
@@ -52,6 +56,9 @@ def bench(
     """
     need_environment()
     folder = out / "bench"
+    if growth:
+        _measure_growth(chains(targets, folder), rounds, json_file)
+        return
     warm_up, *subjects = drawn(graphs + 1, targets, seed, folder)
     if tricks:
         _measure_tricks([warm_up, *subjects], rounds, json_file)
@@ -89,6 +96,13 @@ def _measure_tricks(subjects: list[Subject], rounds: int, json_file: str | None)
     write_json(json_file, data)
     if json_file != "-":
         click.echo("\n".join([installed_line(), "seconds without a trick over seconds with all:", "", *table(found)]))
+
+
+def _measure_growth(subjects: list[Subject], rounds: int, json_file: str | None) -> None:
+    found = sizes_of(measure(subjects, rounds, lambda sample: _say(f"chain of {_progress(sample)}")))
+    write_json(json_file, {"sizes": [msgspec.to_builtins(size) for size in found], "rounds": rounds})
+    if json_file != "-":
+        click.echo("\n".join([installed_line(), "seconds of a chain on all targets:", "", *growth_table(found)]))
 
 
 def _progress(sample: Sample, done: int = 0, of: int = 0) -> str:

@@ -8,8 +8,10 @@ import pytest
 from harness.bench import telling
 from harness.bench.contest import Contest, Contestant, turned
 from harness.bench.figures import Sample, left_out, pairs, percentile, ratio, row
+from harness.bench.growth import SIZES, chain, exponent, sizes_of, table
 from harness.bench.subjects import Subject
 from harness.bench.telling import Outcome
+from harness.checking import check_case
 from harness.compat.warm import TRICKS, names
 from harness.errors import BadInput
 from harness.workers import Limits, start_worker
@@ -90,7 +92,14 @@ def test_percentiles_are_measured_values():
 
 
 def test_a_row_has_rates_shares_and_what_is_added():
-    stages = {"lower": 5.0, "vela": 1.0, "leg:tosa-reference": 1.0, "probe:deterministic": 1.0, "oracles": 0.5}
+    stages = {
+        "lower": 5.0,
+        "vela": 1.0,
+        "leg:tosa-reference": 1.0,
+        "probe:deterministic": 1.0,
+        "oracles": 0.5,
+        "snapshots": 0.3,
+    }
     samples = [
         sample(FAST, "a", 10.0, stages=stages, resident=300),
         sample(FAST, "b", 2.0, resident=200),
@@ -99,8 +108,8 @@ def test_a_row_has_rates_shares_and_what_is_added():
     assert (found.graphs, found.graphs_per_minute, found.median, found.p90) == (2, 10.0, 2.0, 10.0)
     assert found.processor_median == 1.0
     assert found.stages["lower"] == 5.0 / 12.0
-    assert found.stages["rest"] == pytest.approx(3.5 / 12.0)  # 1.5 s of a, and all of b
-    assert found.added == pytest.approx((0.5 + 3.5) / 6.0)
+    assert found.stages["rest"] == pytest.approx(3.2 / 12.0)  # 1.2 s of a, and all of b
+    assert found.added == pytest.approx((0.3 + 3.2) / 6.0)  # snapshots, and what is in no stage
     assert found.resident == 300
     assert row(samples, SLOW) is None
 
@@ -177,6 +186,36 @@ def test_the_page_marks_every_contestant_on_every_graph_and_escapes():
     assert page.count('class="k0"') == page.count('class="k1"') == page.count('class="k2"') == 3  # with the legend
     assert "a<b" not in page
     assert "a&lt;b" in page
+
+
+def grown(operators, own, upstream, number=1, failed=()):
+    stages = {"lower": upstream, "oracles": own / 2}
+    return sample(FAST, str(operators), own + upstream, number, failed, stages, processor=own + upstream)
+
+
+def test_growth_is_the_exponent_over_the_longer_chains():
+    samples = [grown(size, 0.01 * size, 0.001 * size**2) for size in (8, 16, 32, 64)]
+    found = sizes_of([grown(1, 5.0, 5.0), *samples])  # what is spent once a case decides about the shortest
+    assert [size.operators for size in found] == [1, 8, 16, 32, 64]
+    assert found[-1].own == pytest.approx(0.64)  # half of it in no stage
+    assert found[-1].upstream == pytest.approx(4.096)
+    own, upstream = table(found)[-2:]
+    assert "what armdiff adds grows with operators^1.00 " in own
+    assert "upstream's stages grow with operators^2.00 " in upstream
+
+
+def test_growth_takes_the_median_round_and_leaves_out_what_failed():
+    rounds = [grown(8, own, 1.0, number) for number, own in enumerate((9.0, 1.0, 2.0), 1)]
+    [found] = sizes_of([*rounds, grown(16, 1.0, 1.0, failed=("u55",))])
+    assert (found.operators, found.own, found.seconds) == (8, 2.0, 3.0)
+    assert exponent([(8, 1.0)]) is None
+
+
+def test_chains_have_their_length_and_pass_the_checker():
+    for size in SIZES:
+        case = chain(size, "TOSA-1.0+INT")
+        check_case(case)
+        assert len(case.graph.nodes) == size
 
 
 def test_tricks_are_chosen_by_name():

@@ -29,6 +29,8 @@ VALUE_ORACLES = ("numeric", "outputs", "quality", "metamorphic")
 """Oracles that speak of values: their coarse buckets may hold several causes."""
 COARSE_ORACLES = (*VALUE_ORACLES, "stream")
 """Oracles whose coarse buckets say too little: which bug it is, the operators have to say as well."""
+SILENT_DEATH = "|no-native-output|"
+"""In the bucket of a process that died without a word: it says too little as well."""
 OUT_OF_RANGE = ", out-of-range input only"
 """Ends the kind of a value mismatch that no input inside the calibrated range shows."""
 DOMAINS = "quantized values: "
@@ -85,7 +87,8 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
         if self.recipe and self.recipe not in finding.recipe.split(","):
             return False
         # a crash's or a buffer's bucket says enough; wrong values and streams need their operators as well
-        if finding.oracle in COARSE_ORACLES and not contains_in_order(finding.chain, self.operators):
+        coarse = finding.oracle in COARSE_ORACLES or SILENT_DEATH in finding.bucket
+        if coarse and not contains_in_order(finding.chain, self.operators):
             return False
         if any_family(finding.bucket) in map(any_family, self.also):
             return True

@@ -11,7 +11,7 @@ from harness.corpus import Entry, Expectation, Status, entries, judged, known_by
 from harness.errors import BadInput
 from harness.observation import Mismatch
 from harness.protocol import CaseResult
-from harness.triage import bucket_exception, bucket_of, contains_in_order, finding_of, operator_chain
+from harness.triage import KnownBug, bucket_exception, bucket_of, contains_in_order, finding_of, operator_chain
 from tests.unit.observations import CASE
 
 MISMATCH = Mismatch("numeric", "outside rounding", "n3 is off by 7", measured={"distance": 7.0, "output": 0})
@@ -192,6 +192,19 @@ def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_r
     assert known(bucket.replace("RewriteConvPass", "-"))
     assert known(bucket.replace("outside-rounding", "outside-rounding,-out-of-range-input-only"))
     assert not known(bucket.replace("RewriteConvPass", "ExirToTosaPass"))
+
+
+def test_a_death_without_a_word_is_a_known_bug_only_with_its_operators():
+    silent = "v1/crash/exception/vela/-/ethos-u55/SIGSEGV|no-native-output|-"
+    telling = silent.replace("no-native-output", "Assertion-x-failed")
+
+    def known(bucket, *chain):
+        bug = KnownBug(bucket="v1/numeric/x/run/Vela/ethos-u55/", also=(bucket,), operators=("amin", "view"))
+        return bug.knows(msgspec.structs.replace(FINDING, bucket=bucket, oracle="crash", chain=chain))
+
+    assert known(silent, "amin", "relu", "view")
+    assert not known(silent, "conv2d")
+    assert known(telling, "conv2d")
 
 
 def test_an_entry_knows_a_stream_only_with_its_operators_and_on_its_families(tmp_path, monkeypatch):

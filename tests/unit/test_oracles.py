@@ -166,6 +166,10 @@ def test_crash_reports_a_leg_that_failed():
     assert found.stage == "leg:tosa-reference"
 
 
+def test_a_size_and_the_symbol_that_stood_for_it_are_one():
+    assert normalized("no device from s51") == normalized("no device from 43") == "no device from N"
+
+
 def test_normalized_messages_do_not_depend_on_names_sizes_and_addresses():
     first = normalized("shape [1, 4, 8] of aten_add_tensor_3 at 0x7f00 in /usr/lib/a/b.py does not fit n12")
     second = normalized("shape [7, 2] of aten_mul_tensor at 0x11 in /opt/c/d.py does not fit n3")

@@ -35,6 +35,7 @@ from harness.pool import CaseRunner, Pool
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
 from harness.runs import CASES, Asked, Done, RunInfo, append, cannot_write, mended, read_run, write_info
+from harness.steering import News
 from harness.summary import Tally
 
 BLOCK = 20
@@ -56,6 +57,7 @@ class Options:
     :param resume: go on with the run in ``out``.
     :param database: places of an example database (``generators.search``), whose graphs run first.
     :param expect: the release line whose expectations hold if the installed packages form none.
+    :param steer: of the graphs that are drawn, run only those that are news (``harness.steering``).
     """
 
     targets: Sequence[str]
@@ -74,6 +76,7 @@ class Options:
     resume: bool = False
     database: tuple[str, ...] = ()
     expect: str = ""
+    steer: bool = False
 
     @property
     def asked(self) -> Asked:
@@ -89,6 +92,7 @@ class Options:
             ethos_u_engine=self.ethos_u_engine,
             corrections=self.corrections,
             expect=self.expect,
+            steer=self.steer,
         )
 
 
@@ -97,11 +101,13 @@ class Progress:
     """What the loop knows while it runs.
 
     :ivar earlier: seconds and graphs of the sittings before this one.
+    :ivar drawn: graphs that had been drawn when the last one came that ran, others' and those passed over included.
     """
 
     tally: Tally
     started: float = field(default_factory=time.monotonic)
     earlier: tuple[float, int] = (0.0, 0)
+    drawn: int = 0
 
     @property
     def seconds(self) -> float:
@@ -137,14 +143,15 @@ def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
         for place, cases in enumerate(stored(database_at(options.database), options.targets)):
             if place % count == index - 1:
                 yield STORED + place, cases
-    drawn, seen = 0, set()
+    drawn, seen, news = 0, set(), News()
     for block in itertools.count():
         for cases in draw_block(options.seed, block, BLOCK, options.targets):
             digest = case_digest(cases[0])
             if digest in seen:
                 continue
             seen.add(digest)
-            if block % count == index - 1:
+            taken = not options.steer or news.takes(cases[0].graph)
+            if taken and block % count == index - 1:
                 yield drawn, cases
             drawn += 1
             if drawn == options.max_examples:
@@ -174,6 +181,8 @@ def run_campaign(
                 done.add(number)
                 progress.tally.graphs = _complete(done, len(options.targets))
                 report(progress, result)
+            graphs = (number // len(options.targets) for number in done)
+            progress.drawn = max((graph + 1 for graph in graphs if graph < STORED), default=0)
             left = tuple(afterwards(progress, pool, budget))
             info = _replace(info, state="done", left=left)
         except KeyboardInterrupt:

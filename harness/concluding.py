@@ -64,7 +64,7 @@ class Concluding:
                 left.append(f"not minimized: {finding.bucket}; 'armdiff reduce {finding.case}' does it")
                 continue
             self.report(f"minimizing {place + 1} of {len(groups)}: {finding.bucket}")
-            blocks = 1 + progress.tally.graphs * self.options.shard[1] // BLOCK
+            blocks = 2 + progress.drawn * 5 // (4 * BLOCK)  # up to a fifth of a block's graphs had occurred before
             try:
                 made, start = self._minimized(finding, pool, budget, len(groups) - place, blocks)
             except CannotRun:

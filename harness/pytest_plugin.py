@@ -80,6 +80,7 @@ class ShardItem(pytest.Item):
             option.armdiff_seed,
             shard=self.shard,
             out=Path(self.config.rootpath / option.armdiff_out) / f"{index}-of-{count}",
+            steer=option.armdiff_max_examples is None,
         )
         set_aside(options.out)
         corpus = _known(self.config)

@@ -42,6 +42,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     :param seconds: time limit with minimization and reports, or None.
     :param shard: (index from 1, count).
     :param expect: the release line whose expectations hold if the installed packages form none; empty: none do.
+    :param steer: were only graphs run that are news (``harness.steering``)?
     """
 
     targets: tuple[str, ...]
@@ -54,6 +55,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     ethos_u_engine: str = "default"
     corrections: tuple[str, ...] = ()
     expect: str = ""
+    steer: bool = False
 
     @property
     def shard_name(self) -> str:

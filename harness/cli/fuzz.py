@@ -68,6 +68,11 @@ from harness.runs import Run, previous_run, read_run, set_aside
 @no_warm_option
 @click.option("--minimize/--no-minimize", default=True, help="Make the cases of new findings small. Default: yes.")
 @click.option(
+    "--steer/--no-steer",
+    default=None,
+    help="Of the graphs drawn, run those in which operators meet for the first time. Default: without --max-examples.",
+)
+@click.option(
     "--database",
     multiple=True,
     metavar="PLACE",
@@ -103,6 +108,7 @@ def fuzz(
     strict: bool,
     worker: tuple[str, ...],
     minimize: bool,
+    steer: bool | None,
     database: tuple[str, ...],
     expect: str | None,
     cluster: str | None,
@@ -118,6 +124,8 @@ def fuzz(
     need_engine(engine, targets)
     if max_examples is None and seconds is None:
         max_examples = 100
+    if steer is None:
+        steer = max_examples is None
     options = Options(
         targets,
         max_examples,
@@ -133,6 +141,7 @@ def fuzz(
         resume=resume,
         database=database,
         expect=expect or "",
+        steer=steer,
     )
     if database:
         from generators.search import database_at
@@ -240,5 +249,6 @@ _PARAMETERS = {
     "ethos_u_engine": "engine",
     "corrections": "corrections",
     "expect": "expect",
+    "steer": "steer",
 }
 """Field of ``Asked`` -> parameter of the verb."""

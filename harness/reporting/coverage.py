@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.case import Case, Graph
+from harness.case import Case
 from harness.checking import value_types
 from harness.constants import CONSTANT_KINDS
 from harness.protocol import CaseResult
@@ -24,6 +24,7 @@ from harness.recipe import parse_recipe
 from harness.registry import calibration_kinds, operators
 from harness.reporting.material import Drawn, Judged
 from harness.reporting.passes import Passes, passes
+from harness.steering import maker_of, pairs
 from harness.triage import Finding
 
 OUTCOMES = ("clean", "known", "new", "invalid", "problem")
@@ -146,25 +147,12 @@ def _together(what: str, rows: Sequence[str], columns: Sequence[str], graphs: It
     )
 
 
-def pairs(graph: Graph) -> set[tuple[str, str]]:
-    """(producer, reader) for every value that a node reads, inputs of the module aside."""
-    makers = {node.name: node.operator for node in graph.nodes} | {item.name: item.kind for item in graph.constants}
-    return {
-        (makers[name], node.operator) for node in graph.nodes for name in map(_maker, node.inputs) if name in makers
-    }
-
-
 def calibrated(case: Case) -> set[tuple[str, str]]:
     """(operator, calibration kind) for every input that reaches a node of the operator."""
     reaching: dict[str, set[str]] = {name: {item.kind} for name, item in case.calibration.items()}
     for node in case.graph.nodes:
-        reaching[node.name] = {kind for name in node.inputs for kind in reaching.get(_maker(name), ())}
+        reaching[node.name] = {kind for name in node.inputs for kind in reaching.get(maker_of(name), ())}
     return {(node.operator, kind) for node in case.graph.nodes for kind in reaching[node.name]}
-
-
-def _maker(value: str) -> str:
-    """The node, input or constant that a value comes from."""
-    return value.split(".", 1)[0]
 
 
 def recipe_words(case: Case) -> tuple[str, ...]:

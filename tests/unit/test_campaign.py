@@ -8,6 +8,7 @@ import time
 import msgspec
 import pytest
 
+from generators.cases import draw_block
 from harness.budget import Budget
 from harness.campaign import STORED, Options, graph_cases, run_campaign
 from harness.case import read_case
@@ -15,6 +16,7 @@ from harness.concluding import Concluding
 from harness.errors import BadInput, CannotRun
 from harness.pool import Pool
 from harness.runs import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
+from harness.steering import PATIENCE, News, pairs
 from harness.triage import Finding
 
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
@@ -107,6 +109,29 @@ def test_shards_together_are_the_whole(tmp_path):
     assert {number: os.path.basename(result.case) for part in parts for number, result in part.items()} == {
         number: os.path.basename(result.case) for number, result in whole.items()
     }
+
+
+def test_steered_shards_are_the_whole_and_pass_over_what_is_no_news(tmp_path):
+    def drawn(**words):
+        return dict(graph_cases(options(tmp_path, **{"max_examples": 120, "targets": TARGETS[:1], **words})))
+
+    everything, steered = drawn(), drawn(steer=True)
+    assert steered.items() <= everything.items()  # under the same numbers
+    assert 0 < len(everything) - len(steered) < 60
+    parts = [drawn(steer=True, shard=(index, 2)) for index in (1, 2)]
+    assert parts[0] | parts[1] == steered
+    assert not parts[0].keys() & parts[1].keys()
+    met = set()
+    for number, [case] in everything.items():
+        fresh = {*pairs(case.graph), *((node.operator,) for node in case.graph.nodes)} - met
+        met |= fresh
+        assert not fresh or number in steered
+
+
+def test_what_was_drawn_is_counted_for_whoever_looks_for_a_graph_again(tmp_path):
+    counted = []
+    run(tmp_path, afterwards=lambda progress, *_: counted.append(progress.drawn) or ())
+    assert counted == [6]
 
 
 def test_a_full_disk_ends_the_run_and_keeps_what_was_counted(tmp_path):
@@ -289,6 +314,13 @@ def test_a_bucket_gets_its_share_of_what_is_left():
     assert not budget(600, 500).is_over()
 
 
+def test_when_nothing_is_news_a_graph_is_run_now_and_then():
+    [[case]] = draw_block(0, 0, 1, TARGETS[:1])
+    news = News()
+    taken = [news.takes(case.graph) for _ in range(2 * PATIENCE + 3)]
+    assert taken == [True, *[False] * PATIENCE, True, *[False] * PATIENCE, True]
+
+
 def test_options_are_what_a_run_was_asked_for(tmp_path):
-    asked = options(tmp_path, shard=(2, 3), strict=True).asked
+    asked = options(tmp_path, shard=(2, 3), strict=True, steer=True).asked
     assert msgspec.json.decode(msgspec.json.encode(asked), type=type(asked)) == asked

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from unittest import SkipTest
 
@@ -89,7 +90,7 @@ def seed_of_run(graph: str, seed: int, blocks: int, count: int) -> int | None:
     :param seed: the campaign's; ``blocks`` says how many blocks of ``count`` graphs it drew.
     """
     for block in range(blocks):
-        if not any(graph_digest(drawn[0].graph) == graph for drawn in draw_block(seed, block, count, _ANY)):
+        if graph not in _digests(seed, block, count):
             continue
         for run in range(count + 1):
             found: list[Drawn] = []
@@ -98,6 +99,12 @@ def seed_of_run(graph: str, seed: int, blocks: int, count: int) -> int | None:
             if any(graph_digest(drawn[0].graph) == graph for drawn in found):
                 return own
     return None
+
+
+@cache
+def _digests(seed: int, block: int, count: int) -> frozenset[str]:
+    """The graphs of a block, drawn once for all buckets of a campaign."""
+    return frozenset(graph_digest(drawn[0].graph) for drawn in draw_block(seed, block, count, _ANY))
 
 
 def shrunk(

@@ -74,9 +74,13 @@ class Concluding:
                 continue
             append(self.options.out, [made])
             if made.state == "stopped":
-                folder = self.options.out / REDUCTIONS
-                left.append(f"stopped early: {made.final}; 'armdiff reduce {start} --out {folder}' goes on")
+                words = f"{start} --bucket '{finding.bucket}' --out {self._folder(finding)}"
+                left.append(f"stopped early: {made.final}; 'armdiff reduce {words}' goes on")
         return left
+
+    def _folder(self, finding: Finding) -> Path:
+        """Where a bucket is reduced: a case may show several."""
+        return self.options.out / REDUCTIONS / bug_name(finding)
 
     def _minimized(
         self, finding: Finding, pool: CaseRunner, budget: Budget, waiting: int, blocks: int
@@ -85,7 +89,7 @@ class Concluding:
         until = budget.until_for(waiting)
         terms = Terms(self.corpus, self.options.corrections, self.options.ethos_u_engine, until)
         start, tries = self._shrunk(finding, pool, until, blocks)
-        folder = self.options.out / REDUCTIONS / Path(start.case).stem
+        folder = self._folder(finding) / Path(start.case).stem
         made, smallest = minimize(start, pool, folder, terms)
         made = msgspec.structs.replace(made, origin=finding.case, tries=made.tries + tries)
         if made.state != "lost":

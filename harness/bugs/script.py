@@ -146,19 +146,25 @@ def _inputs(case: Case, finding: Finding, values: Values) -> list[str]:
 
 
 def _crash(case: Case, finding: Finding) -> dict[str, Any]:
-    kind = str(finding.measured.get("type", "Exception"))
-    number = getattr(signal, kind, None) if kind.startswith("SIG") else None
+    kind, number = str(finding.measured.get("type", "Exception")), signal_of(finding)
     runs = finding.stage.startswith("leg:")
     last = "lower" if runs else finding.stage
     return {
         "error": "RuntimeError" if kind == OWN_ERROR else kind,
         "part": stable_part(finding),
-        "signal": int(number) if number is not None else None,
+        "signal": number,
         "caught": "(Exception, SystemExit)" if kind == "SystemExit" else "Exception",
         "expected": "the program runs on the TOSA reference model" if runs else "the module is lowered",
         "runs": runs,
         "last": last if last in calls.STEPS else "emit",
     }
+
+
+def signal_of(finding: Finding) -> int | None:
+    """The number of the signal that ended the process, if one did."""
+    kind = str(finding.measured.get("type", ""))
+    number = getattr(signal, kind, None) if kind.startswith("SIG") else None
+    return int(number) if number is not None else None
 
 
 def stable_part(finding: Finding) -> str:
@@ -199,11 +205,13 @@ def _quality(case: Case, finding: Finding) -> dict[str, Any]:
 
 def _stream(case: Case, finding: Finding) -> dict[str, Any]:
     crash, counts = finding.oracle == "crash", finding.kind == "output count"
-    duplicate = finding.kind.startswith("duplicate")
+    duplicate, number = finding.kind.startswith("duplicate"), signal_of(finding)
+    ended = f"exit status {-number}" if number is not None else ""  # as subprocess tells a signal
     return {
         "last": "lower",
         "crash": crash,
-        "part": stable_part(finding),
+        "ended": ended,
+        "part": ended or stable_part(finding),
         "counts": counts,
         "duplicate": duplicate,
         "executes": not (crash or counts or duplicate),  # what else is wrong shows when the stream runs

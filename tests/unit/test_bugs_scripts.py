@@ -42,6 +42,9 @@ FINDINGS = {
     "stream": VELA,
     "duplicate": found("stream", "duplicate", pass_name="Vela", target=ETHOS),
     "vela": found("crash", "exception", "vela", None, "RuntimeError during vela: Compilation failed: no", target=ETHOS),
+    "vela dies": found(
+        "crash", "exception", "vela", None, "SIGSEGV during vela: no native output", target=ETHOS, type="SIGSEGV"
+    ),
 }
 
 
@@ -91,8 +94,16 @@ def test_the_scripts_of_the_corpus_run_alone_and_are_those_of_its_reports(file):
 
 @pytest.mark.parametrize("name", FINDINGS)
 def test_the_form_follows_from_the_oracle(name):
-    wanted = {"signal": "crash", "duplicate": "stream", "vela": "stream"}.get(name, name)
+    wanted = {"signal": "crash", "duplicate": "stream", "vela": "stream", "vela dies": "stream"}.get(name, name)
     assert form_of(FINDINGS[name]) == wanted
+
+
+def test_a_death_of_vela_shows_in_its_exit_status_and_an_error_in_its_words():
+    dies, fails = script("vela dies"), script("vela")
+    assert "'exit status -11' in" in dies
+    assert 'return None, f"exit status {vela.returncode}"' in dies
+    assert "'Compilation failed" in fails
+    assert "return None, said" in fails
 
 
 def test_a_loss_is_shown_on_its_own_input_against_what_quantization_explains():

@@ -220,6 +220,8 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
     assert made.state == "stopped"
     assert found.info.left[0].startswith(f"stopped early: {made.final}; 'armdiff reduce ")
     assert read_case(pathlib.Path(found.info.left[0].split()[5])) is not None
+    assert f"--bucket '{made.bucket}' --out {tmp_path}/reductions/crash-exception-" in found.info.left[0]
+    assert made.case.startswith("reductions/crash-exception-"), "a case may show several buckets"
     assert read_case(tmp_path / made.case) is not None
     assert (tmp_path / made.origin).exists()
     assert told == [f"minimizing 1 of 1: {made.bucket}"]

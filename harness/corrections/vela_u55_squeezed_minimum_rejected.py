@@ -46,7 +46,7 @@ _CHECK = (
 
 CORRECTION = Correction(
     name="vela-u55-squeezed-minimum-rejected",
-    entries=("vela-u55-reduce-min-squeezed",),
+    entries=("vela-u55-reduce-min-squeezed", "vela-u55-amin-segfault"),
     cause=(
         "On Ethos-U55 and U65, Vela 5.1.0 computes REDUCE_MIN as -1 - max(-1 - x). Where a RESHAPE follows, the last "
         "subtraction has the reshaped output and the unreshaped maximum, which it broadcasts."

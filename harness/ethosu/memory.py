@@ -31,12 +31,17 @@ FAST_SCRATCH_LIMIT = 1 << 23
 
 
 class OutOfBounds(Exception):
-    """An access leaves its region."""
+    """An access leaves its region, or writes where nothing may be written.
 
-    def __init__(self, region: int, start: int, end: int, size: int | None) -> None:
+    :param size: of the region in bytes; None: there is no such region.
+    :param constant: the access would write into the weights, which lie in read-only memory.
+    """
+
+    def __init__(self, region: int, start: int, end: int, size: int | None, *, constant: bool = False) -> None:
         self.region, self.start, self.end = region, start, end
         name = REGION_NAMES.get(region, f"region {region}")
         held = f"has {size} bytes" if size is not None else "does not exist"
+        held = "is constant and was written to" if constant else held
         super().__init__(f"bytes {start:#x} to {end:#x} of {name}, which {held}")
 
 
@@ -101,7 +106,7 @@ class Memory:
     def write(self, region: int, window: Window, values: NDArray[Any]) -> None:
         """Store elements; ``values`` has the window's shape, and the dtype that memory shall hold."""
         if region == WEIGHTS:
-            raise OutOfBounds(region, *window.span(), 0)
+            raise OutOfBounds(region, *window.span(), 0, constant=True)
         data, written = self._views(region, window, values.dtype)
         data[...] = values
         written[...] = -1
@@ -121,7 +126,7 @@ class Memory:
         """Copy bytes; those that nothing wrote stay unwritten at the target."""
         origin = self._checked(source, start, start + length)
         if target == WEIGHTS:
-            raise OutOfBounds(target, at, at + length, 0)
+            raise OutOfBounds(target, at, at + length, 0, constant=True)
         held = self._checked(target, at, at + length)
         held.data[at : at + length] = origin.data[start : start + length].copy()
         held.written[at : at + length] = origin.written[start : start + length].copy()

@@ -49,9 +49,9 @@ def _element(memory: Memory, address: int) -> int:
 def test_constants_are_written_and_cannot_be_changed() -> None:
     memory = _memory()
     assert memory.read_bytes(WEIGHTS, 4, 6) == (b"\x04\x05", True)
-    with pytest.raises(OutOfBounds, match="weights"):
+    with pytest.raises(OutOfBounds, match="weights, which is constant and was written to"):
         memory.write(WEIGHTS, Window((1,), (1,), 0, 1), np.zeros(1, np.int8))
-    with pytest.raises(OutOfBounds, match="weights"):
+    with pytest.raises(OutOfBounds, match="weights, which is constant and was written to"):
         memory.copy(WEIGHTS, 0, WEIGHTS, 4, 2)
 
 

@@ -2,8 +2,9 @@
 
 A chain repeats conv2d, relu, maximum, sigmoid, each reading the one before it, so that the mix is the same from four
 operators on and the compiled program neither branches nor falls apart. *Own* seconds are what armdiff adds to the
-stages that upstream has: snapshots, legs, envelopes, oracles, blame, everything. Growth is the exponent k of seconds ~
-operators^k, fitted to the sizes from ``FITTED`` on (below it, what is spent once a case decides); 1 is linear.
+stages that upstream has: snapshots, legs, envelopes, oracles, blame, everything but the probes that run on some cases
+only. Growth is the exponent k of seconds ~ operators^k, fitted to the sizes from ``FITTED`` on (below it, what is
+spent once a case decides); 1 is linear.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from harness.case import Attributes, Case, Distribution, Graph, Input, Node
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 FITTED = 8
+PROBE = "probe:"
+"""Begins the stages of probes; which sizes they run on is a matter of the cases' digests."""
 _CONV = {
     "out_channels": 4,
     "kernel": [3, 3],
@@ -99,7 +102,11 @@ def sizes_of(samples: Sequence[Sample]) -> list[Size]:
     found = []
     for operators, group in sorted(by_size.items()):
         middle = sorted(group, key=lambda item: item.processor)[(len(group) - 1) // 2]
-        own = {stage: spent for stage, spent in middle.stages.items() if stage not in UPSTREAM_STAGES}
+        own = {
+            stage: spent
+            for stage, spent in middle.stages.items()
+            if stage not in UPSTREAM_STAGES and not stage.startswith(PROBE)
+        }
         own["rest"] = max(0.0, middle.wall - math.fsum(middle.stages.values()))
         found.append(
             Size(

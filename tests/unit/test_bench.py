@@ -189,8 +189,9 @@ def test_the_page_marks_every_contestant_on_every_graph_and_escapes():
 
 
 def grown(operators, own, upstream, number=1, failed=()):
-    stages = {"lower": upstream, "oracles": own / 2}
-    return sample(FAST, str(operators), own + upstream, number, failed, stages, processor=own + upstream)
+    stages = {"lower": upstream, "oracles": own / 2, "probe:metamorphic": 9.0 if operators == 8 else 0.0}
+    wall = own + upstream + stages["probe:metamorphic"]
+    return sample(FAST, str(operators), wall, number, failed, stages, processor=own + upstream)
 
 
 def test_growth_is_the_exponent_over_the_longer_chains():

@@ -105,7 +105,7 @@ class Concluding:
         except ArmdiffError as error:
             self.report(f"no report of {made.bucket}: {error}")
             return made
-        return msgspec.structs.replace(made, folder=f"{BUGS}/{name}", repro=repro)
+        return msgspec.structs.replace(made, folder=name, repro=repro)
 
     def _shrunk(self, finding: Finding, pool: CaseRunner, until: float, blocks: int) -> tuple[Finding, int]:
         """The finding on the smallest graph that Hypothesis comes to, and the cases that it took.

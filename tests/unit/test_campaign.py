@@ -224,6 +224,8 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
     assert made.case.startswith("reductions/crash-exception-"), "a case may show several buckets"
     assert read_case(tmp_path / made.case) is not None
     assert (tmp_path / made.origin).exists()
+    assert (tmp_path / "bugs" / made.folder / "case.json").exists()
+    assert made.folder == os.path.basename(made.folder) != "", "reports link the folder by its name"
     assert told == [f"minimizing 1 of 1: {made.bucket}"]
     again = run_campaign(
         options(tmp_path, max_examples=1, resume=True),

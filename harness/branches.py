@@ -2,9 +2,8 @@
 
 Measuring doubles the processor time of a lowering that takes nothing from other targets, so it is done on cases whose
 digest has one remainder modulo the rate, and never 0: probes have those. Whether a case is measured is a function of
-the case. A *branch* is a way out of a line that has several, as (line,
-next line); the next line is negative where the function ends. Modules are named by their path below the package
-``executorch.backends.arm``.
+the case. A *branch* is a way out of a line that has several, as (line, next line); the next line is negative where the
+function ends. Modules are named by their path below the package ``executorch.backends.arm``.
 
 Only the first lowering of a case is measured, without probes' own, and none with corrections, which change lines.
 """

@@ -132,6 +132,11 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     note: str = ""
 
 
+def maker_of(value: str) -> str:
+    """The node, input or constant that a value comes from: ``split`` for ``split.1``."""
+    return value.split(".", 1)[0]
+
+
 def encode_case(case: Case) -> bytes:
     """Canonical JSON of a case: sorted keys, two-space indent, a newline at the end."""
     plain = msgspec.to_builtins(case)

@@ -43,7 +43,7 @@ from harness.protocol import (
     SweptCase,
     Task,
 )
-from harness.triage import Finding, finding_of
+from harness.triage import NO_OUTPUT, Finding, finding_of
 from harness.workers import HANG, KILLED, OUT_OF_MEMORY, WORKER, Death, Limits, Worker, limits_for, start_worker
 
 MOST_KILLS = 5
@@ -320,7 +320,7 @@ def telling_line(log: str) -> str:
         for line in lines:
             if pattern in line:
                 return line
-    return lines[-1] if lines else "no native output"
+    return lines[-1] if lines else NO_OUTPUT
 
 
 def default_jobs() -> int:

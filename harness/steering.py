@@ -15,7 +15,7 @@ that had not shown before; of the other 214 none did. Per hour of a worker 42.6 
 
 from __future__ import annotations
 
-from harness.case import Graph
+from harness.case import Graph, maker_of
 
 PATIENCE = 12
 
@@ -44,8 +44,3 @@ def pairs(graph: Graph) -> set[tuple[str, str]]:
     return {
         (makers[name], node.operator) for node in graph.nodes for name in map(maker_of, node.inputs) if name in makers
     }
-
-
-def maker_of(value: str) -> str:
-    """The node, input or constant that a value comes from."""
-    return value.split(".", 1)[0]

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from harness.case import Case, Graph
+from harness.case import Case, Graph, maker_of
 from harness.constants import CONSTANT_KINDS
 from harness.observation import Mismatch
 from harness.target import parse_target
@@ -29,8 +29,10 @@ VALUE_ORACLES = ("numeric", "outputs", "quality", "metamorphic")
 """Oracles that speak of values: their coarse buckets may hold several causes."""
 COARSE_ORACLES = (*VALUE_ORACLES, "stream")
 """Oracles whose coarse buckets say too little: which bug it is, the operators have to say as well."""
-SILENT_DEATH = "|no-native-output|"
-"""In the bucket of a process that died without a word: it says too little as well."""
+NO_OUTPUT = "no native output"
+"""What is said of a process that died without a word."""
+SILENT_DEATH = f"|{NO_OUTPUT.replace(' ', '-')}|"
+"""In the bucket of such a death: it says too little as well."""
 OUT_OF_RANGE = ", out-of-range input only"
 """Ends the kind of a value mismatch that no input inside the calibrated range shows."""
 DOMAINS = "quantized values: "
@@ -161,12 +163,12 @@ def operator_chain(graph: Graph, output: int | None = None) -> tuple[str, ...]:
     :param output: index of the output; None stands for all of them.
     """
     wanted = set(graph.outputs if output is None else (graph.outputs[output],))
-    wanted = {name.split(".", 1)[0] for name in wanted}
+    wanted = set(map(maker_of, wanted))
     chain: list[str] = []
     for node in reversed(graph.nodes):
         if node.name in wanted:
             chain.append(node.operator)
-            wanted |= {name.split(".", 1)[0] for name in node.inputs}
+            wanted |= set(map(maker_of, node.inputs))
     constants = [item.kind for item in graph.constants if item.name in wanted and not CONSTANT_KINDS[item.kind].stored]
     return (*constants, *reversed(chain))
 

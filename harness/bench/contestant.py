@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.case import Case, read_case
+from harness.cli.environment import corpus_folders
 from harness.compat.warm import between_cases
 from harness.errors import BadInput
 from harness.observation import headline
@@ -90,10 +91,9 @@ def plain_sequence() -> Process:
 def armdiff() -> Process:
     """A campaign's worker, which is told the bugs of the corpus and the buckets that showed twice before."""
     from harness.compat.keeping import Keeper
-    from harness.corpus import bugs_of, default_corpus, entries
+    from harness.corpus import bugs_of, entries
 
-    folder = default_corpus()
-    known = bugs_of(entries([folder])) if folder is not None else ()
+    known = bugs_of(entries(corpus_folders()))
     confirmed: set[str] = set()
     keeper = Keeper()
 

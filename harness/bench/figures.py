@@ -129,7 +129,7 @@ def row(samples: Sequence[Sample], contestant: str) -> Row | None:
     if not counted:
         return None
     total = math.fsum(item.wall for item in counted)
-    stages = _stages(counted, total)
+    stages = stages_of(counted, total)
     upstream = math.fsum(spent for stage, spent in stages.items() if stage in UPSTREAM_STAGES)
     added = math.fsum(
         spent for stage, spent in stages.items() if stage not in UPSTREAM_STAGES and not stage.startswith(JUDGING)
@@ -175,7 +175,7 @@ def _of_sums(seconds: Sequence[tuple[float, float]]) -> float:
     return math.fsum(one for one, _ in seconds) / math.fsum(other for _, other in seconds)
 
 
-def _stages(counted: Sequence[Sample], total: float) -> dict[str, float]:
+def stages_of(counted: Sequence[Sample], total: float) -> dict[str, float]:
     """Stage -> seconds, the most first; what is in no stage is the last."""
     found: dict[str, float] = defaultdict(float)
     for item in counted:

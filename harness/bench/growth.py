@@ -17,7 +17,7 @@ import msgspec
 
 from harness.bench.contest import Contest, Contestant
 from harness.bench.contestant import ARMDIFF
-from harness.bench.figures import UPSTREAM_STAGES, Sample, percentile
+from harness.bench.figures import UPSTREAM_STAGES, Sample, stages_of
 from harness.bench.subjects import Subject
 from harness.campaign import write_case
 from harness.case import Attributes, Case, Distribution, Graph, Input, Node
@@ -104,14 +104,13 @@ def sizes_of(samples: Sequence[Sample]) -> list[Size]:
         middle = sorted(group, key=lambda item: item.processor)[(len(group) - 1) // 2]
         own = {
             stage: spent
-            for stage, spent in middle.stages.items()
+            for stage, spent in stages_of([middle], middle.wall).items()
             if stage not in UPSTREAM_STAGES and not stage.startswith(PROBE)
         }
-        own["rest"] = max(0.0, middle.wall - math.fsum(middle.stages.values()))
         found.append(
             Size(
                 operators=operators,
-                seconds=percentile([item.processor for item in group], 50),
+                seconds=middle.processor,
                 own=math.fsum(own.values()),
                 upstream=math.fsum(spent for stage, spent in middle.stages.items() if stage in UPSTREAM_STAGES),
                 stages=own,

@@ -18,8 +18,9 @@ from harness.doubting import Stays, stays, taken_for
 from harness.known import known_entries
 from harness.pool import Pool
 from harness.protocol import Task
+from harness.reporting.material import case_file
 from harness.reporting.words import counted
-from harness.runs import CASES, read_run
+from harness.runs import read_run
 
 ALL = ("all",)
 
@@ -38,12 +39,12 @@ def doubt(run: Path, jobs: int, known: tuple[Path, ...], worker: tuple[str, ...]
     need_environment()
     corpus = known_entries(corpus_folders(), known)
     corrected = with_corrections(corpus, chosen(ALL))
-    cases, beyond = taken_for((item.result for item in read_run(run).done), corpus, corrected)
+    campaign = read_run(run)
+    cases, beyond = taken_for((item.result for item in campaign.done), corpus, corrected)
     found: list[Stays] = []
     problems: list[str] = []
-    files = [str(run / CASES / Path(case).name) for case in cases]
     with Pool(jobs, command=worker) as pool:
-        tasks = (Task(case=file, probes="none", corrections=ALL) for file in files)
+        tasks = (Task(case=str(case_file(campaign, case)), probes="none", corrections=ALL) for case in cases)
         for number, (entry, result) in enumerate(zip(cases.values(), pool.run(tasks), strict=True), 1):
             found += stays(entry, result, corrected)
             problems += [f"{result.case}: {result.problem}"] if result.problem else []

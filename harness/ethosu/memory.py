@@ -29,20 +29,19 @@ FILL = 0xA5
 FAST_SCRATCH_LIMIT = 1 << 23
 """Bytes; more than the SRAM of any system configuration that comes with Vela (4 MiB)."""
 
+_READ_ONLY = "is constant and was written to"
+
 
 class OutOfBounds(Exception):
     """An access leaves its region, or writes where nothing may be written.
 
-    :param size: of the region in bytes; None: there is no such region.
-    :param constant: the access would write into the weights, which lie in read-only memory.
+    :param why: what the region is or has, after "which".
     """
 
-    def __init__(self, region: int, start: int, end: int, size: int | None, *, constant: bool = False) -> None:
+    def __init__(self, region: int, start: int, end: int, why: str) -> None:
         self.region, self.start, self.end = region, start, end
         name = REGION_NAMES.get(region, f"region {region}")
-        held = f"has {size} bytes" if size is not None else "does not exist"
-        held = "is constant and was written to" if constant else held
-        super().__init__(f"bytes {start:#x} to {end:#x} of {name}, which {held}")
+        super().__init__(f"bytes {start:#x} to {end:#x} of {name}, which {why}")
 
 
 @dataclass
@@ -95,7 +94,7 @@ class Memory:
         if number == FAST_SCRATCH and number not in self._regions:
             self._regions[number] = _empty(self._fast_scratch_size or FAST_SCRATCH_LIMIT)
         if number not in self._regions:
-            raise OutOfBounds(number, 0, 0, None)
+            raise OutOfBounds(number, 0, 0, "does not exist")
         return self._regions[number]
 
     def read(self, region: int, window: Window, dtype: np.dtype[Any]) -> tuple[NDArray[Any], bool]:
@@ -106,7 +105,7 @@ class Memory:
     def write(self, region: int, window: Window, values: NDArray[Any]) -> None:
         """Store elements; ``values`` has the window's shape, and the dtype that memory shall hold."""
         if region == WEIGHTS:
-            raise OutOfBounds(region, *window.span(), 0, constant=True)
+            raise OutOfBounds(region, *window.span(), _READ_ONLY)
         data, written = self._views(region, window, values.dtype)
         data[...] = values
         written[...] = -1
@@ -126,7 +125,7 @@ class Memory:
         """Copy bytes; those that nothing wrote stay unwritten at the target."""
         origin = self._checked(source, start, start + length)
         if target == WEIGHTS:
-            raise OutOfBounds(target, at, at + length, 0, constant=True)
+            raise OutOfBounds(target, at, at + length, _READ_ONLY)
         held = self._checked(target, at, at + length)
         held.data[at : at + length] = origin.data[start : start + length].copy()
         held.written[at : at + length] = origin.written[start : start + length].copy()
@@ -148,7 +147,7 @@ class Memory:
     def _checked(self, region: int, start: int, end: int) -> Region:
         held = self.region(region)
         if not 0 <= start <= end <= len(held.data):
-            raise OutOfBounds(region, start, end, len(held.data))
+            raise OutOfBounds(region, start, end, f"has {len(held.data)} bytes")
         return held
 
     def _views(self, region: int, window: Window, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

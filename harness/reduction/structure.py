@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from harness.case import Case, Constant, Distribution, Graph, Input, TensorType
+from harness.case import Case, Constant, Distribution, Graph, Input, TensorType, maker_of
 from harness.checking import check_case, value_types
 from harness.errors import BadInput
 from harness.recipe import parse_recipe
@@ -78,7 +78,7 @@ def _cuts(case: Case) -> Iterator[Cut]:
 def results_of(graph: Graph, types: Mapping[str, TensorType]) -> list[str]:
     """The values that nodes compute."""
     nodes = {node.name for node in graph.nodes}
-    return [name for name in types if name.split(".", 1)[0] in nodes]
+    return [name for name in types if maker_of(name) in nodes]
 
 
 def only_output(case: Case, name: str) -> Cut:
@@ -123,12 +123,12 @@ def _rereferenced(value: object, names: Mapping[str, str]) -> object:
 
 def pruned(graph: Graph) -> Graph:
     """A graph without what no output depends on."""
-    wanted = {name.split(".", 1)[0] for name in graph.outputs}
+    wanted = set(map(maker_of, graph.outputs))
     nodes = []
     for node in reversed(graph.nodes):
         if node.name in wanted:
             nodes.append(node)
-            wanted |= {name.split(".", 1)[0] for name in node.inputs}
+            wanted |= set(map(maker_of, node.inputs))
     return msgspec.structs.replace(
         graph,
         inputs=tuple(item for item in graph.inputs if item.name in wanted),

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.case import Case
+from harness.case import Case, maker_of
 from harness.checking import value_types
 from harness.constants import CONSTANT_KINDS
 from harness.protocol import CaseResult
@@ -24,7 +24,7 @@ from harness.recipe import parse_recipe
 from harness.registry import calibration_kinds, operators
 from harness.reporting.material import Drawn, Judged
 from harness.reporting.passes import Passes, passes
-from harness.steering import maker_of, pairs
+from harness.steering import pairs
 from harness.triage import Finding
 
 OUTCOMES = ("clean", "known", "new", "invalid", "problem")

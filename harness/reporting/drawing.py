@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from harness.case import Case, Constant, Distribution, Graph, Node, TensorType
+from harness.case import Case, Constant, Distribution, Graph, Node, TensorType, maker_of
 from harness.checking import value_types
 from harness.constants import CONSTANT_KINDS
 from harness.recipe import parse_recipe
@@ -81,10 +81,10 @@ def needed_for(graph: Graph, output: object) -> frozenset[str]:
     """Names of the values that an output depends on; of all outputs if it is no output's number."""
     chosen = isinstance(output, int) and not isinstance(output, bool) and 0 <= output < len(graph.outputs)
     outputs = (graph.outputs[output],) if chosen and isinstance(output, int) else graph.outputs
-    wanted = {_maker(name) for name in outputs}
+    wanted = {maker_of(name) for name in outputs}
     for node in reversed(graph.nodes):
         if node.name in wanted:
-            wanted |= {_maker(name) for name in node.inputs}
+            wanted |= {maker_of(name) for name in node.inputs}
     return frozenset(wanted)
 
 
@@ -133,7 +133,7 @@ def _boxes(case: Case, types: Mapping[str, TensorType]) -> Iterator[_Drawn]:
         lines = (operator_name(node.operator), *_wrapped(_attributes(node)), *float_, *_wrapped(shape, 1))
         yield _Drawn(node.name, lines, "g-operator")
     for place, name in enumerate(graph.outputs):
-        yield _Drawn(f"{_maker(name)}:{place}", (f"output {place}",), "g-output")
+        yield _Drawn(f"{maker_of(name)}:{place}", (f"output {place}",), "g-output")
 
 
 def _edges(graph: Graph, types: Mapping[str, TensorType]) -> list[Edge]:
@@ -141,9 +141,9 @@ def _edges(graph: Graph, types: Mapping[str, TensorType]) -> list[Edge]:
     for node in graph.nodes:
         count = len(node.inputs)
         for place, name in enumerate(node.inputs):
-            edges.append(Edge(_maker(name), node.name, _leaves(name, types), _share(place, count)))
+            edges.append(Edge(maker_of(name), node.name, _leaves(name, types), _share(place, count)))
     for place, name in enumerate(graph.outputs):
-        edges.append(Edge(_maker(name), f"{_maker(name)}:{place}", _leaves(name, types)))
+        edges.append(Edge(maker_of(name), f"{maker_of(name)}:{place}", _leaves(name, types)))
     return edges
 
 
@@ -165,10 +165,6 @@ def _results(node: str, types: Mapping[str, TensorType]) -> list[str]:
     while f"{node}.{len(found)}" in types:
         found.append(f"{node}.{len(found)}")
     return found
-
-
-def _maker(value: str) -> str:
-    return value.split(".", 1)[0]
 
 
 def _constant_text(constant: Constant) -> str:

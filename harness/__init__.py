@@ -6,8 +6,9 @@ observation into *mismatches*; a mismatch with its case is a *finding*; findings
 cause share a *bucket*.
 
 Imports point one way: ``generators`` and ``oracles`` import from ``harness``; ``harness`` finds
-them only through ``harness.registry``; nothing imports ``harness.cli``. Modules that need torch
-say so in their docstring; everything else imports in milliseconds.
+oracles through ``harness.registry``, and imports either only inside the functions that need them;
+nothing but the pytest plugin imports ``harness.cli``. Modules that need torch say so in their
+docstring; everything else imports in milliseconds.
 """
 
 __version__ = "0.1.0"

@@ -164,7 +164,7 @@ def read_entry(folder: Path) -> Entry:
 def entries(paths: Iterable[Path]) -> list[Entry]:
     """Every entry at or below the given paths, by name."""
     found: dict[Path, Entry] = {}
-    for path in paths:
+    for path in (path.resolve() if path.name in ("", "..") else path for path in paths):  # an entry has a name
         if not path.exists():
             raise BadInput(str(path), "does not exist", "give corpus folders or entries")
         below = [path] if (path / "status.toml").exists() else sorted(file.parent for file in path.rglob("status.toml"))
@@ -230,10 +230,10 @@ def judged(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:
         outcome, what, counts = "cannot run", trouble, True
     elif expected is None:
         outcome, counts = "no expectation", bool(findings)
-        what = "; ".join(item.message for item in findings) or "nothing found"
+        what = "; ".join(item.message for item in findings) or _nothing(result)
     elif not findings:
         outcome = "fixed" if expected.status == "fixed" else "unexpected pass"
-        what = "nothing found"
+        what = _nothing(result)
         if expected.status == "hidden" and result.findings:
             outcome, what, findings = "hidden", result.findings[0].message, result.findings
         counts = outcome == "unexpected pass"
@@ -259,7 +259,26 @@ def judged(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:
     )
 
 
+def _nothing(result: CaseResult) -> str:
+    """The words for no finding, and what did not show twice."""
+    once = "; ".join(item.message for item in result.unrepeated)
+    return f"nothing found; did not show a second time: {once}" if once else "nothing found"
+
+
 def default_corpus() -> Path | None:
     """The checkout's own corpus, if armdiff runs from a checkout."""
     folder = Path(__file__).resolve().parent.parent / "corpus"
     return folder if folder.is_dir() else None
+
+
+def corpus_folders(*, required: bool = False) -> list[Path]:
+    """The checkout's corpus, if there is one.
+
+    :raises BadInput: it is required, and armdiff does not run from a checkout.
+    """
+    folder = default_corpus()
+    if folder is None and required:
+        raise BadInput("PATHS", "are missing and armdiff does not run from a checkout", "give corpus folders")
+    if folder is None or not any(folder.rglob("status.toml")):
+        return []
+    return [folder]

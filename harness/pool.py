@@ -18,7 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, TypeVar
@@ -214,7 +214,11 @@ class Pool:
         finding = finding_of_death(task.case, answer)
         if isinstance(second, Death):
             again = finding_of_death(task.case, second)
-            repeated = again.bucket == finding.bucket
+            repeated = (second.kind, second.stage) == (answer.kind, answer.stage)
+            if repeated and again.bucket != finding.bucket:  # what only one of two printed does not say why
+                finding = msgspec.structs.replace(
+                    finding_of_death(task.case, replace(answer, log="")), detail=finding.detail
+                )
             return CaseResult(
                 case=task.case,
                 target=finding.target,

@@ -115,7 +115,7 @@ class CorpusItem(pytest.Item):
 
 
 def _known(config: pytest.Config) -> list[Entry]:
-    from harness.cli.environment import corpus_folders
+    from harness.corpus import corpus_folders
     from harness.known import known_entries
 
     return known_entries(corpus_folders(), [Path(item) for item in config.option.armdiff_known])

@@ -11,6 +11,7 @@ import copy
 import ctypes
 import logging
 import os
+import resource
 import signal
 import sys
 import warnings
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1
 """From linux/prctl.h."""
+STACK = 8 << 20
+"""Bytes of the main thread's stack: what Linux gives by default."""
 
 
 def main() -> None:
@@ -55,6 +58,7 @@ def main() -> None:
     os.dup2(2, 1)  # native prints must not end up between frames
     warnings.filterwarnings("ignore")
     die_with_parent()
+    limit_stack()
     send(answers, Stage("import"))
     get_ready(sys.argv[1:])
     send(answers, Stage("ready"))
@@ -85,6 +89,15 @@ def get_ready(words: Sequence[str]) -> None:
 def die_with_parent() -> None:
     """Have the kernel kill this process when the thread that started it ends: nobody else would stop a hang."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def limit_stack() -> None:
+    """Let endless recursion in native code end as SIGSEGV everywhere, also where the stack is unlimited.
+
+    There it ends with the memory, after a minute, and perhaps somebody else's (seen: ``vela-u55-amin-segfault``).
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK if most == resource.RLIM_INFINITY else min(STACK, most), most))
 
 
 def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Answer:

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.case import Case, read_case
-from harness.cli.environment import corpus_folders
 from harness.compat.warm import between_cases
+from harness.corpus import corpus_folders
 from harness.errors import BadInput
 from harness.observation import headline
 from harness.protocol import Stage, Task, Timed, TimeTask, receive, send

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from generators.cases import draw_covering
 from harness.campaign import write_case
 from harness.case import Case, case_digest, read_case
 from harness.certify.deciding import by_bucket, outcome_of, refuses, remaining, tally, verdict_on
@@ -262,6 +261,8 @@ class Certifier:
     def _sequence(self) -> list[tuple[Case, ...]]:
         if not self._shared:
             groups = [item.patterns for item in chosen(self._together)]
+            from generators.cases import draw_covering
+
             self._shared = draw_covering(groups, self.plan.seed, self.plan.graphs, DEFAULT_TARGETS)
         return self._shared
 

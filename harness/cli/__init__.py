@@ -6,7 +6,7 @@ to standard output; ``--json FILE`` writes machine-readable results (``-`` is st
 silences the text).
 
 What verbs share is in ``options`` (options and how they are read), ``environment`` (what is
-installed, the checkout's corpus) and ``results`` (how a verb ends). A verb's module imports
+installed) and ``results`` (how a verb ends). A verb's module imports
 nothing that needs torch.
 """
 

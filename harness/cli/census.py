@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from harness.campaign import Options, Progress, run_campaign
-from harness.cli.environment import corpus_folders, need_environment
+from harness.cli.environment import need_environment
 from harness.cli.options import correction_option, jobs_option, json_option, out_option, probes_option, seed_option
 from harness.cli.results import finish
 from harness.console import Reporter
-from harness.corpus import entries, with_corrections
+from harness.corpus import corpus_folders, entries, with_corrections
 from harness.corrections import chosen
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult

@@ -19,11 +19,11 @@ from harness.certify.certifying import Certifier, Plan
 from harness.certify.evidence import Certificate
 from harness.certify.page import markdown
 from harness.certify.patching import patch_difference
-from harness.cli.environment import corpus_folders, installed_line, need_environment
+from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, seed_option
 from harness.cli.results import write_json
 from harness.compat.releases import installed, release_line
-from harness.corpus import entries
+from harness.corpus import corpus_folders, entries
 from harness.corrections import Correction, chosen, corrections, find_correction
 from harness.corrections.patch import diff_of, patched_package
 from harness.errors import CannotRun

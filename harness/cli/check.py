@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from harness.campaign import Progress
-from harness.cli.environment import corpus_folders, need_engine, need_environment
+from harness.cli.environment import need_engine, need_environment
 from harness.cli.options import (
     correction_option,
     engine_option,
@@ -25,7 +25,7 @@ from harness.cli.options import (
 )
 from harness.cli.results import finish
 from harness.console import Reporter
-from harness.corpus import entries, with_corrections
+from harness.corpus import corpus_folders, entries, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import ArmdiffError, BadInput

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.cli.environment import corpus_folders, installed_line, need_environment
+from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, known_option, no_warm_option
 from harness.cli.results import write_json
-from harness.corpus import with_corrections
+from harness.corpus import corpus_folders, with_corrections
 from harness.corrections import chosen
 from harness.doubting import Stays, stays, taken_for
 from harness.known import known_entries

@@ -1,4 +1,4 @@
-"""What a verb finds around it: the installed packages and the corpus of the checkout.
+"""What a verb finds around it: the installed packages.
 
 A verb asks before it starts a worker, so that what is missing is one line and not the death of
 a process. ``harness.doctor`` knows what is required.
@@ -7,25 +7,10 @@ a process. ``harness.doctor`` knows what is required.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
-from harness.corpus import default_corpus
 from harness.engines import EngineChoice, check_engine
-from harness.errors import BadInput, CannotRun
+from harness.errors import CannotRun
 from harness.target import parse_target
-
-
-def corpus_folders(*, required: bool = False) -> list[Path]:
-    """The checkout's corpus, if there is one.
-
-    :raises BadInput: it is required, and armdiff does not run from a checkout.
-    """
-    folder = default_corpus()
-    if folder is None and required:
-        raise BadInput("PATHS", "are missing and armdiff does not run from a checkout", "give corpus folders")
-    if folder is None or not any(folder.rglob("status.toml")):
-        return []
-    return [folder]
 
 
 def installed_line() -> str:

@@ -18,7 +18,7 @@ import click
 import msgspec
 
 from harness.campaign import Options, run_campaign
-from harness.cli.environment import corpus_folders, installed_line, need_engine, need_environment
+from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
     engine_option,
@@ -39,7 +39,7 @@ from harness.cli.results import finish
 from harness.compat.releases import LINES, installed, release_line
 from harness.concluding import Concluding
 from harness.console import Reporter
-from harness.corpus import Entry, on_line, with_corrections
+from harness.corpus import Entry, corpus_folders, on_line, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import ArmdiffError, BadInput

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from harness.case import case_digest, read_case
-from harness.cli.environment import corpus_folders, installed_line, need_engine, need_environment
+from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
     engine_option,
@@ -25,7 +25,7 @@ from harness.cli.options import (
     read_seconds,
 )
 from harness.cli.results import write_json
-from harness.corpus import Entry, known_by, with_corrections
+from harness.corpus import Entry, corpus_folders, known_by, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import BadInput

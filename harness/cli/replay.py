@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from harness.case import read_case
-from harness.cli.environment import corpus_folders, installed_line, need_engine, need_environment
+from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
     engine_option,
@@ -25,7 +25,7 @@ from harness.cli.options import (
     strict_option,
 )
 from harness.cli.results import write_json
-from harness.corpus import entries, judged, with_corrections
+from harness.corpus import corpus_folders, entries, judged, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.pool import Pool

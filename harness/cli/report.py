@@ -15,10 +15,9 @@ from pathlib import Path
 
 import click
 
-from harness.cli.environment import corpus_folders
 from harness.cli.options import json_option, known_option
 from harness.cli.results import write_json
-from harness.corpus import Entry, on_line, with_corrections
+from harness.corpus import Entry, corpus_folders, on_line, with_corrections
 from harness.corrections import corrections
 from harness.errors import BadInput
 from harness.known import known_entries

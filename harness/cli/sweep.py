@@ -11,7 +11,7 @@ import click
 from harness.breadth.choosing import Sweep
 from harness.campaign import Options, Progress, graph_cases, keep_hypothesis_in, write_case
 from harness.case import Case, read_case
-from harness.cli.environment import corpus_folders, need_environment
+from harness.cli.environment import need_environment
 from harness.cli.options import (
     correction_option,
     jobs_option,
@@ -23,7 +23,7 @@ from harness.cli.options import (
 )
 from harness.cli.results import finish
 from harness.console import Reporter
-from harness.corpus import entries, with_corrections
+from harness.corpus import corpus_folders, entries, with_corrections
 from harness.corrections import chosen
 from harness.errors import BadInput
 from harness.pool import Pool

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from harness.cli.environment import corpus_folders
 from harness.cli.lines import environments_of, lines_options
 from harness.cli.options import jobs_option, json_option
 from harness.cli.results import write_json
 from harness.compat.releases import LINES
+from harness.corpus import corpus_folders
 from harness.corrections import corrections
 from harness.errors import BadInput, CannotRun
 from harness.lines import OLDEST_FIRST, replayed

@@ -128,6 +128,16 @@ def test_replay_expects_a_corrected_bug_to_be_gone(tmp_path, default_line):
     assert judged(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "reproduces"
 
 
+def test_an_unexpected_pass_says_what_did_not_show_twice(tmp_path, default_line):
+    import datetime
+
+    mine, today = entry(tmp_path, "mine", bucket=A), datetime.date(2026, 1, 1)
+    row = judged(mine, CaseResult(case="c", unrepeated=(finding(A),)), today)
+    assert row.outcome == "unexpected pass"
+    assert row.what.endswith(f"did not show a second time: {finding(A).message}")
+    assert judged(mine, CaseResult(case="c"), today).what == "nothing found"
+
+
 def test_an_entry_may_be_hidden_behind_another_bug(tmp_path, default_line):
     import datetime
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -90,6 +91,22 @@ def test_a_death_that_does_not_repeat_is_told_beside_the_answer(tasks, note):
     assert [item.oracle for item in result.unrepeated] == ["crash"]
 
 
+def test_a_death_that_repeats_with_other_words_is_a_silent_one(tasks):
+    with pool() as workers:
+        noisy, silent = workers.run(tasks("once say what(): noise & signal SIGSEGV", "exit 3"))
+    [finding] = noisy.findings
+    assert noisy.unrepeated == ()
+    assert finding.bucket == silent.findings[0].bucket.replace("exit-status-3", "SIGSEGV")
+    assert "what(): noise" in finding.detail
+
+
+def test_two_deaths_of_different_kinds_are_told_and_do_not_count(tasks):
+    with pool() as workers:
+        [result] = workers.run(tasks("once exit 4 & signal SIGSEGV"))
+    assert result.findings == ()
+    assert [item.message.split(" ")[0] for item in result.unrepeated] == ["exit", "SIGSEGV"]
+
+
 def test_a_worker_that_is_killed_from_outside_says_nothing_about_its_case(tasks):
     with pool() as workers:
         [result] = workers.run(tasks("once signal SIGKILL"))
@@ -148,8 +165,6 @@ def test_a_worker_ends_with_its_parent(tmp_path):
         "send(os.fdopen(1, 'wb'), Stage('ready'))\n"
         "time.sleep(60)\n"
     )
-    import subprocess
-
     parent = subprocess.Popen([sys.executable, "-c", script, child], stdout=subprocess.PIPE, text=True)
     pid = int(parent.stdout.readline())
     parent.send_signal(signal.SIGKILL)
@@ -160,6 +175,18 @@ def test_a_worker_ends_with_its_parent(tmp_path):
             os.kill(pid, 0)
             time.sleep(0.02)
         pytest.fail("the worker outlived its parent")
+
+
+def test_a_worker_s_stack_has_an_end_where_the_machine_s_has_none():
+    script = (
+        "import resource\n"
+        "from harness.worker import STACK, limit_stack\n"
+        "limit_stack()\n"
+        "print(resource.getrlimit(resource.RLIMIT_STACK)[0] <= STACK)\n"
+    )
+    for limit in ("unlimited", "4096"):
+        shell = ["bash", "-c", f'ulimit -S -s {limit}; exec "$@"', "bash", sys.executable, "-c", script]
+        assert subprocess.run(shell, capture_output=True, text=True, check=True).stdout == "True\n"
 
 
 def test_what_an_earlier_case_printed_is_not_a_death_s_output(tasks):

@@ -1,6 +1,7 @@
 """Buckets: stable while a case shrinks, one exception class each; chains; known findings."""
 
 import datetime
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -141,6 +142,14 @@ def test_a_broken_status_names_the_field(tmp_path, text, part):
     with pytest.raises(BadInput, match=r"status\.toml") as caught:
         read_entry(_write(tmp_path / "e", text))
     assert part in str(caught.value)
+
+
+def test_an_entry_given_as_the_folder_one_is_in_has_its_name(tmp_path, monkeypatch):
+    (folder := _write(tmp_path / "e", GOOD)).joinpath("below").mkdir()
+    monkeypatch.chdir(folder)
+    assert [item.name for item in entries([Path()])] == ["e"]
+    monkeypatch.chdir("below")
+    assert [item.name for item in entries([Path("..")])] == ["e"]
 
 
 def test_no_entry_is_an_error(tmp_path):

@@ -121,6 +121,28 @@ class Progress:
         return 60.0 * done / max(time.monotonic() - self.started, 1e-3)
 
 
+@dataclass
+class Ran:
+    """The cases of a campaign that were run.
+
+    :param targets: cases of a graph.
+    :ivar numbers: of the cases: graph times targets plus the place of the target.
+    :ivar graphs: graphs of which every target's case was run.
+    """
+
+    targets: int
+    numbers: set[int] = field(default_factory=set, init=False)
+    graphs: int = field(default=0, init=False)
+
+    def add(self, number: int) -> None:
+        """Count a case (once)."""
+        if number in self.numbers:
+            return
+        self.numbers.add(number)
+        first = number - number % self.targets
+        self.graphs += all(first + place in self.numbers for place in range(self.targets))
+
+
 def keep_hypothesis_in(folder: Path) -> None:
     """Have Hypothesis keep its caches in a folder, and not in the current one; to be said before it is imported."""
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(folder / ".hypothesis"))
@@ -179,9 +201,9 @@ def run_campaign(
                 append(options.out, [Done(number=number, at=round(progress.seconds, 3), result=result)])
                 progress.tally.add(result)
                 done.add(number)
-                progress.tally.graphs = _complete(done, len(options.targets))
+                progress.tally.graphs = done.graphs
                 report(progress, result)
-            graphs = (number // len(options.targets) for number in done)
+            graphs = (number // len(options.targets) for number in done.numbers)
             progress.drawn = max((graph + 1 for graph in graphs if graph < STORED), default=0)
             left = tuple(afterwards(progress, pool, budget))
             info = _replace(info, state="done", left=left)
@@ -202,7 +224,7 @@ def run_campaign(
     return progress.tally
 
 
-def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo, set[int]]:
+def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo, Ran]:
     """Begin a run's folder, or read the one to go on with."""
     progress = Progress(Tally(corpus, strict=options.strict))
     info = RunInfo(
@@ -212,14 +234,14 @@ def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo
         asked=options.asked,
         started=round(time.time(), 3),
     )
-    done: set[int] = set()
+    done = Ran(len(options.targets))
     if options.resume:
         mended(options.out)
         run = read_run(options.out)
         for item in run.done:
             progress.tally.add(item.result)
             done.add(item.number)
-        progress.tally.graphs = _complete(done, len(options.targets))
+        progress.tally.graphs = done.graphs
         progress.earlier = (max([run.info.seconds, *(item.at for item in run.done)]), progress.tally.graphs)
         info = _replace(info, started=run.info.started, seconds=progress.earlier[0])
     write_info(options.out, info)
@@ -227,7 +249,7 @@ def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo
 
 
 def _results(
-    options: Options, pool: CaseRunner, tally: Tally, budget: Budget, done: set[int]
+    options: Options, pool: CaseRunner, tally: Tally, budget: Budget, done: Ran
 ) -> Iterator[tuple[int, CaseResult]]:
     """Numbers and results of the cases that were not run yet, in order."""
     running: deque[int] = deque()
@@ -237,7 +259,7 @@ def _results(
         for graph, cases in graph_cases(options):
             for place, case in enumerate(cases):
                 number = graph * len(options.targets) + place
-                if number in done:
+                if number in done.numbers:
                     continue
                 if place == 0 and budget.drawing_is_over(tally, len(running)):
                     return
@@ -258,13 +280,6 @@ def _results(
 
     for result in pool.run(tasks()):
         yield running.popleft(), result
-
-
-def _complete(done: set[int], targets: int) -> int:
-    """Graphs of which every target's case was run."""
-    return sum(
-        all(graph * targets + place in done for place in range(targets)) for graph in {item // targets for item in done}
-    )
 
 
 def _replace(info: RunInfo, **changes: object) -> RunInfo:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from executorch.backends.arm.tosa.backend import TOSABackend
 from executorch.exir import to_edge_transform_and_lower
 from executorch.exir.backend.backend_details import PreprocessResult
 
+from harness.compat.evaluating import Known, remembered
 from harness.compat.passes import watched_passes
 from harness.compat.stack import edge_config
 from harness.lowering import LoweringFailed, literal_domain
@@ -64,6 +65,7 @@ class Bed:
 
     classes: tuple[int, ...]
     delegates: tuple[Opened, ...]
+    _known: Known = field(default_factory=dict, init=False, repr=False)
 
     def lowered(self, converted: torch.fx.GraphModule) -> Iterator[Made]:
         """Run the Arm passes and the serializer on every delegate, with a variant's decisions.
@@ -82,7 +84,7 @@ class Bed:
                 held.update({name: constants[name].detach().clone() for name in held if name in constants})
             watched = None
             try:
-                with watched_passes() as watched:
+                with watched_passes() as watched, remembered(self._known):
                     tosa = bytes(TOSABackend._preprocess(program, delegate.specification).processed_bytes)
             except (Exception, SystemExit) as error:
                 raise LoweringFailed(watched.unfinished if watched else None) from error

@@ -101,6 +101,18 @@ def _write_code_when_called() -> None:
     write_code_when_called()
 
 
+def _share_interpreter() -> None:
+    from harness.compat.evaluating import share_interpreter
+
+    share_interpreter()
+
+
+def _evaluate_once() -> None:
+    from harness.compat.evaluating import evaluate_once
+
+    evaluate_once()
+
+
 def _compile_late() -> None:
     from harness.compat.recompiling import compile_late
 
@@ -143,6 +155,18 @@ TRICKS: tuple[Trick, ...] = (
         "the Python code of a graph between two Arm passes is written when somebody looks; nobody does",
         "16 % of the processor time of the Arm passes (8 drawn graphs, TOSA-1.0+INT; code-late left out)",
         _write_code_when_called,
+    ),
+    Trick(
+        "interpreter-shared",
+        "each of the 160 passes of a delegate has an interpreter of an empty module; all take one, which has no state",
+        "not measured yet",
+        _share_interpreter,
+    ),
+    Trick(
+        "evaluated-once",
+        "each pass evaluates all nodes with fake tensors; the same operator with the very same operands is remembered",
+        "not measured yet",
+        _evaluate_once,
     ),
     Trick(
         "code-late",

@@ -10,7 +10,7 @@ import pytest
 
 from generators.cases import draw_block
 from harness.budget import Budget
-from harness.campaign import STORED, Options, graph_cases, run_campaign
+from harness.campaign import STORED, Options, Ran, graph_cases, run_campaign
 from harness.case import read_case
 from harness.concluding import Concluding
 from harness.errors import BadInput, CannotRun
@@ -44,6 +44,15 @@ def whole(tmp_path_factory):
     """The folder of a run that nothing disturbed, and its tally."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, run(folder)
+
+
+def test_a_graph_is_done_when_all_its_cases_are():
+    ran, graphs = Ran(3), []
+    for number in (4, 0, 1, 3, 3, 2, 2, 5):
+        ran.add(number)
+        graphs.append(ran.graphs)
+    assert graphs == [0, 0, 0, 0, 0, 1, 1, 2]
+    assert ran.numbers == {*range(6)}
 
 
 def test_a_run_leaves_a_folder_that_says_everything(whole):

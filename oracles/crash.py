@@ -17,7 +17,7 @@ _SUBSTITUTIONS = (
     (re.compile(r"TOSA-\d[\d.]*(?:\+\w+)*"), "TOSA"),  # the target's profile is not part of the cause
     (re.compile(r"0x[0-9a-fA-F]+"), "H"),
     (re.compile(r"(?:/[\w.+-]+){2,}"), "PATH"),
-    (re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b"), "NAME"),
+    (re.compile(r"\b(?:getitem|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b"), "NAME"),
     (re.compile(r"\b[nxk]\d+\b"), "NAME"),
     (re.compile(r"\bs\d+\b"), "N"),  # a size that torch.export took for a symbol
     (re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),

@@ -170,6 +170,12 @@ def test_a_size_and_the_symbol_that_stood_for_it_are_one():
     assert normalized("no device from s51") == normalized("no device from 43") == "no device from N"
 
 
+def test_a_node_s_name_is_none_also_without_an_underscore():
+    message = "Output tensor {} does not have any writers."
+    assert normalized(message.format("getitem")) == normalized(message.format("getitem_3"))
+    assert normalized(message.format("getitem")) == normalized(message.format("aten_add_tensor"))
+
+
 def test_normalized_messages_do_not_depend_on_names_sizes_and_addresses():
     first = normalized("shape [1, 4, 8] of aten_add_tensor_3 at 0x7f00 in /usr/lib/a/b.py does not fit n12")
     second = normalized("shape [7, 2] of aten_mul_tensor at 0x11 in /opt/c/d.py does not fit n3")

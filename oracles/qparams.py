@@ -23,7 +23,7 @@ from harness.inspection.analysis import Analysis, analyse
 from harness.inspection.blame import parameters_blame
 from harness.inspection.lookup import table_problems
 from harness.inspection.metadata import Fault, metadata_faults, start_faults, unfinished_faults
-from harness.inspection.ranges import NOT_ENFORCED, range_problems
+from harness.inspection.ranges import BEFORE_TABLE, NOT_ENFORCED, range_problems
 from harness.inspection.units import Problem
 from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
@@ -79,7 +79,7 @@ def _of_fault(fault: Fault, where: str) -> Mismatch:
 
 def _of_problem(problem: Problem, analysis: Analysis) -> Mismatch:
     """No pass carries a quantize node's qmin into TOSA, so none is blamed for that, and no operator named."""
-    unbounded = problem.kind == NOT_ENFORCED
+    unbounded = problem.kind in (NOT_ENFORCED, BEFORE_TABLE)
     origin = analysis.origins.of[problem.operator.index]
     start = analysis.trace.start.nodes.get(origin or "")
     stands_for = f", for {origin} ({start.target})" if start is not None else ""

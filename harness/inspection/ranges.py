@@ -3,6 +3,9 @@
 A clamp that a fusion moved into a quantize node's qmin must exist in the flatbuffer: as CLAMP, or
 as the bound at which a RESCALE saturates. The dimensional analysis carries the range of codes that
 each tensor can hold; what stands for the clamped value must stay inside the clamp's codes.
+
+A range that is left open between a convolution and the TABLEs that read it is a kind of its own:
+there is no place for a CLAMP, since Vela 5.1.0 fuses it and drops the TABLE.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from harness.artifacts.tosa import TosaOperator
+from harness.artifacts.tosa import TosaBlock, TosaOperator
 from harness.inspection.analysis import Analysis
 from harness.inspection.decisions import (
     CLAMPS,
@@ -25,7 +28,10 @@ from harness.inspection.decisions import (
 from harness.inspection.units import Problem
 from harness.snapshots import NodeState, Qparams
 
-CLAMP_LOST, NOT_ENFORCED = "clamp lost", "qmin not enforced"
+CLAMP_LOST, NOT_ENFORCED, BEFORE_TABLE = "clamp lost", "qmin not enforced", "qmin not enforced before table"
+
+_MOVES = frozenset({"RESHAPE", "TRANSPOSE"})
+_CONVOLUTIONS = frozenset({"CONV2D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"})
 
 
 def range_problems(analysis: Analysis) -> Iterator[Problem]:
@@ -69,8 +75,9 @@ def _bound_problems(analysis: Analysis, node: NodeState, qparams: Qparams) -> It
     for tensor, operator in _standing_for(analysis, node, qparams):
         meaning = analysis.meanings[tensor]
         if meaning.low < qparams.qmin or meaning.high > qparams.qmax:
+            between = between_convolution_and_table(analysis.block, tensor)
             yield Problem(
-                NOT_ENFORCED,
+                BEFORE_TABLE if between else NOT_ENFORCED,
                 operator,
                 tensor,
                 f"PT2E bounds {node.name} to codes [{qparams.qmin}, {qparams.qmax}]; {tensor} can hold "
@@ -78,6 +85,32 @@ def _bound_problems(analysis: Analysis, node: NodeState, qparams: Qparams) -> It
                 {"node": node.name, "low": qparams.qmin, "seen_low": meaning.low},
             )
             return
+
+
+def between_convolution_and_table(block: TosaBlock, tensor: str) -> bool:
+    """Is a tensor the rescaled result of a convolution that only TABLEs read, moved on the way or not?"""
+    return _of_convolution(block, tensor) and _of_tables(block, tensor)
+
+
+def _of_convolution(block: TosaBlock, tensor: str) -> bool:
+    maker = block.producers.get(tensor)
+    while maker is not None and maker.op in _MOVES:
+        maker = block.producers.get(maker.inputs[0])
+    if maker is None or maker.op != "RESCALE":
+        return False
+    source = block.producers.get(maker.inputs[0])
+    return source is not None and source.op in _CONVOLUTIONS
+
+
+def _of_tables(block: TosaBlock, tensor: str) -> bool:
+    readers = block.readers(tensor)
+    return (
+        bool(readers)
+        and tensor not in block.outputs
+        and all(
+            reader.op == "TABLE" or (reader.op in _MOVES and _of_tables(block, reader.outputs[0])) for reader in readers
+        )
+    )
 
 
 def _only_clamped(analysis: Analysis, node: NodeState) -> bool:

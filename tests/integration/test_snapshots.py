@@ -6,11 +6,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from harness.case import Case, Graph, Input
+from harness.case import Case, Constant, Graph, Input
 from harness.compat import passes as compat_passes
 from harness.inspection.analysis import analyse
 from harness.inspection.constants import judged_constants
 from harness.lowering import LoweringFailed, StageClock, compile_program, quantize
+from harness.running import judge
 from tests.faults.qparams import FAULTS as QPARAMS_FAULTS
 from tests.integration.conftest import constant_join_case, linear_case, node, relu_join_case, sigmoid_case, uniform
 
@@ -97,6 +98,28 @@ def test_slices_of_a_constant_are_expected_piece_by_piece(observed, operator, wo
     judged = list(judged_constants(analyse(delegate)))
     assert {item.verdict for item in judged} == {"right"}
     assert {item.origin for item in judged} >= {"getitem", "getitem_1"}
+
+
+def test_what_fills_up_a_strided_slice_is_not_taken_for_its_value(observed):
+    """softmax of a constant is not folded, so the slice of it is computed, behind a CONCAT with a constant."""
+    case = Case(
+        graph=Graph(
+            inputs=(),
+            constants=(Constant(name="c0", shape=(1, 1, 1, 2), kind="full", parameters={"value": 1.0}),),
+            nodes=(
+                node("n0", "cat", "c0", "c0", dim=1),
+                node("n1", "softmax", "n0", dim=0),
+                node("n2", "slice", "n1", dim=1, start=-1, step=2, stop=2),
+            ),
+            outputs=("n2",),
+        ),
+        calibration={},
+    )
+    seen = observed(case)
+    [delegate] = seen.lowering.delegates
+    fillers = [item for item in judged_constants(analyse(delegate)) if "fills up" in item.message]
+    assert [item.verdict for item in fillers] == ["unmatched"]
+    assert [item for item in judge(seen) if not item.information] == []
 
 
 def test_a_pass_that_raises_leaves_the_snapshots_before_it():

@@ -155,12 +155,13 @@ def _decided(operator: TosaOperator, origins: Origins, trace: PassTrace, block: 
     """PT2E's decision for what an operator writes, if that is the result of its group.
 
     Operators that only move elements decide nothing: passes carry them across others, into domains
-    that are not their own. What they hand on is judged at the graph's outputs.
+    that are not their own. What they hand on is judged at the graph's outputs. Nor do those that hand
+    on a constant in which equal codes of several domains were merged (FuseEqualPlaceholdersPass).
     """
     origin = origins.of[operator.index]
     if origin is None or not operator.outputs or operator.outputs[0] not in origins.results(origin):
         return None
-    if base(trace.start.nodes[origin]) in MOVERS:
+    if base(trace.start.nodes[origin]) in MOVERS or _moves_merged(operator, block):
         return None
     choices = decided(origin, trace.start)
     if len(choices) != 1 or len(choices[0].scales) != 1:
@@ -168,6 +169,16 @@ def _decided(operator: TosaOperator, origins: Origins, trace: PassTrace, block: 
     if not _same_type(choices[0].dtype, block.tensors[operator.outputs[0]].dtype):
         return None
     return meaning_of(choices[0])
+
+
+def _moves_merged(operator: TosaOperator, block: TosaBlock) -> bool:
+    """Does an operator hand on a merged constant? Its origin is then one of those merged, not always its own."""
+    item: TosaOperator | None = operator
+    while item is not None and item.op in MOVING and item.inputs:
+        if item.inputs[0].endswith(MERGED):
+            return True
+        item = block.producers.get(item.inputs[0])
+    return False
 
 
 def is_homogeneous(origin: str | None, origins: Origins, trace: PassTrace) -> bool:

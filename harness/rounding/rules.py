@@ -119,8 +119,14 @@ def bilinear(call: Call) -> Interval:
 
 
 def _addmm(call: Call) -> Interval:
-    bias, x, w = call.args[:3]
-    return _product(torch.matmul, x, w, bias, lambda value: value)
+    """beta * bias + alpha * (x @ w); both factors are literals."""
+    bias, x, w = (_as_interval(item) for item in call.args[:3])
+    alpha, beta = (float(call.kwargs.get(name, 1.0)) for name in ("alpha", "beta"))
+    return _product(torch.matmul, x, _scaled(w, alpha), _scaled(bias, beta), lambda value: value)
+
+
+def _scaled(item: Interval, factor: float) -> Interval:
+    return item if factor == 1.0 else ordered(item.low * factor, item.high * factor)
 
 
 def _bias_shape(call: Call) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -166,7 +172,7 @@ def adding(call: Call) -> Interval:
         factor = -factor
     elif _base(call) == "aten.rsub":
         first, second, factor = second, first, -factor
-    scaled = ordered(second.low * factor, second.high * factor)
+    scaled = _scaled(second, factor)
     slack = (first.magnitude + scaled.magnitude) * FLOAT32_EPSILON * 4
     result = Interval(first.low + scaled.low, first.high + scaled.high)
     return result.widened(torch.nan_to_num(slack, posinf=0.0) + freedom.addition(call.operands))

@@ -122,6 +122,26 @@ def test_what_fills_up_a_strided_slice_is_not_taken_for_its_value(observed):
     assert [item for item in judge(seen) if not item.information] == []
 
 
+def test_equal_codes_of_two_domains_may_be_one_constant(observed):
+    """-1 and 0 are both code -128 in their domains, and FuseEqualPlaceholdersPass merges them."""
+    case = Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(1, 1)), Input(name="y", shape=(1,))),
+            nodes=(
+                node("n0", "zeros_like", "x"),
+                node("n1", "full_like", "y", value=-1.0),
+                node("n2", "mean", "n0", dims=[0], keepdim=False),
+            ),
+            outputs=("n1", "n2"),
+        ),
+        calibration={"x": uniform(), "y": uniform()},
+    )
+    seen = observed(case)
+    [delegate] = seen.lowering.delegates
+    assert [name for name in analyse(delegate).block.tensors if name.endswith("_common")]
+    assert [item.kind for item in judge(seen) if item.oracle == "qparams"] == []
+
+
 def test_a_pass_that_raises_leaves_the_snapshots_before_it():
     [fault] = [item for item in QPARAMS_FAULTS if item.name == "conv-without-qparams"]
     with fault.planted(), pytest.raises(LoweringFailed) as raised:

@@ -3,6 +3,8 @@
 Graphs are traced by torch.fx from small functions; no export, no quantizer.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -24,6 +26,7 @@ def _interval(rng, shape, width=0.3, scale=None, bits=8):
     return Interval(low, low + torch.from_numpy(rng.uniform(0.0, width, shape)), scale, bits)
 
 
+WORDS = {"addmm": ({}, {"alpha": -0.5, "beta": 0.0}, {"alpha": 2.0, "beta": -3.0}), "add": ({}, {"alpha": -2.0})}
 CALLS = {
     "relu": (ATEN.relu.default, [(2, 3)], ()),
     "hardtanh": (ATEN.hardtanh.default, [(2, 3)], (-0.5, 0.5)),
@@ -57,12 +60,12 @@ CALLS = {
 def test_rule_holds_every_value_between_its_operands_ends(name):
     overload, shapes, rest = CALLS[name]
     rng = np.random.default_rng(3)
-    for width in (0.0, 0.3, 3.0):
+    for width, words in product((0.0, 0.3, 3.0), WORDS.get(name, ({},))):
         if shapes == "list":
             args = ([_interval(rng, (2, 2), width), _interval(rng, (2, 1), width)], *rest)
         else:
             args = (*(_interval(rng, shape, width) for shape in shapes), *rest)
-        call = Call(overload, args, {})
+        call = Call(overload, args, words)
         result = RULES[f"aten.{name}"](call)
         for _ in range(20):
             value = call.of(

@@ -9,6 +9,7 @@ Imports torch; runs in worker processes only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -110,6 +111,19 @@ def operator_name(target: Any) -> str:
 
 def dim_order_of(tensor: torch.Tensor) -> tuple[int, ...]:
     """Axes from the slowest to the fastest in memory; empty where strides do not tell."""
+    shape, strides = tuple(tensor.shape), tensor.stride()
+    if any(type(number) is not int for number in (*shape, *strides)):
+        return _dim_order(tensor)
+    return _static_dim_order(shape, strides)
+
+
+@lru_cache(1 << 14)
+def _static_dim_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Asked once for sizes and strides: torch takes long, and a snapshot asks it of every value."""
+    return _dim_order(torch.empty_strided(shape, strides, device="meta"))
+
+
+def _dim_order(tensor: torch.Tensor) -> tuple[int, ...]:
     try:
         return tuple(int(axis) for axis in tensor.dim_order())
     except (RuntimeError, TypeError):  # symbolic or ambiguous strides

@@ -1,0 +1,16 @@
+"""Live graphs as data: what is read of a tensor."""
+
+import itertools
+
+import pytest
+import torch
+
+from harness.states import dim_order_of
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 1), (1, 2, 1, 3), (2, 3, 4, 5), (0, 2)])
+def test_the_dim_order_that_is_remembered_is_torch_s(shape):
+    for axes in itertools.permutations(range(len(shape))):
+        moved = torch.empty(shape).permute(axes)
+        for tensor in (moved, moved.expand((4, *moved.shape)), moved.contiguous()):
+            assert dim_order_of(tensor) == tensor.dim_order() == dim_order_of(tensor)

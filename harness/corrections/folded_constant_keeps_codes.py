@@ -1,4 +1,9 @@
-"""``folded-constant-keeps-codes``: a constant that only moves is folded as the codes that it holds."""
+"""``folded-constant-keeps-codes``: a constant that only moves is folded as the codes that it holds.
+
+Known flaw, found after it was certified: in ``stack([c, c])`` the cat has input_qparams, and the view behind
+it output_qparams alone. Upstream hands the view real values, which it quantizes; with this correction it gets
+codes and quantizes those. Codes may be kept only where no operator behind quantizes them.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import numpy as np
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor, decode_tosa
 from harness.distributions import Array
 from harness.inspection.decisions import CLAMPS, MOVERS, RANGES, base, decided, is_quantize, operands
-from harness.inspection.origins import MOVING, Origins, constant_origin, origins_of
+from harness.inspection.origins import MOVING, Origins, behind_moves, constant_origin, origins_of
 from harness.inspection.units import Meaning, Problem, Walk
 from harness.observation import DelegateRecord
 from harness.snapshots import PassTrace, Qparams
@@ -173,12 +173,8 @@ def _decided(operator: TosaOperator, origins: Origins, trace: PassTrace, block: 
 
 def _moves_merged(operator: TosaOperator, block: TosaBlock) -> bool:
     """Does an operator hand on a merged constant? Its origin is then one of those merged, not always its own."""
-    item: TosaOperator | None = operator
-    while item is not None and item.op in MOVING and item.inputs:
-        if item.inputs[0].endswith(MERGED):
-            return True
-        item = block.producers.get(item.inputs[0])
-    return False
+    source = behind_moves(operator, block)
+    return source is not None and source.outputs[0].endswith(MERGED)
 
 
 def is_homogeneous(origin: str | None, origins: Origins, trace: PassTrace) -> bool:

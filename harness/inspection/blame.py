@@ -17,7 +17,7 @@ import numpy as np
 from harness.artifacts.tosa import TosaBlock, TosaOperator
 from harness.inspection.analysis import Analysis
 from harness.inspection.decisions import CLAMPS, base, clamp_bounds, decided, is_quantize
-from harness.inspection.origins import MOVING
+from harness.inspection.origins import MOVING, behind_moves
 from harness.inspection.ranges import CLAMP_LOST, code_of
 from harness.inspection.units import JOINS, Problem
 from harness.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
@@ -41,17 +41,11 @@ def parameters_blame(problem: Problem, analysis: Analysis) -> str:
 
 def _culprits(operator: TosaOperator, block: TosaBlock) -> list[TosaOperator]:
     """The RESCALEs that gave an operator's value, or its operands, their unit; else the operator itself."""
-    producers = block.producers
-
-    def behind(item: TosaOperator | None) -> TosaOperator | None:
-        while item is not None and item.op in MOVING and item.op != "CONCAT":
-            item = producers.get(item.inputs[0])
-        return item
-
-    own = behind(operator)
+    moves = MOVING - {"CONCAT"}
+    own = behind_moves(operator, block, moves)
     if own is not None and own.op == "RESCALE":
         return [own]
-    operands = [behind(producers.get(name)) for name in operator.inputs]
+    operands = [behind_moves(block.producers.get(name), block, moves) for name in operator.inputs]
     rescales = [item for item in operands if item is not None and item.op == "RESCALE"]
     return rescales if rescales and operator.op in JOINS else [operator]
 

@@ -225,10 +225,10 @@ def _data(
     origin = constant_origin(tensor.name, analysis.trace)
     if origin is None and operator is not None and _of_quantization(analysis, tensor, operator):
         return Judged(tensor.name, "right")
-    if origin is not None and operator is not None and _is_filler(analysis, tensor, operator, origin):
-        return Judged(tensor.name, "unmatched", message=f"fills up what {origin} leaves out again")
     if origin is None:
         return Judged(tensor.name, "unmatched", message="made by a pass from no node of the quantized graph")
+    if operator is not None and _is_filler(analysis, tensor, operator, origin):
+        return Judged(tensor.name, "unmatched", message=f"fills up what {origin} leaves out again")
     problems = [_against(analysis, tensor, name, values) for name in (origin, *_like(analysis, origin, values))]
     return next(
         (item for item in problems if item.verdict == "right"), problems[-1] if len(problems) > 1 else problems[0]

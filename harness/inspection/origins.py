@@ -12,7 +12,7 @@ A *group* is all operators of one origin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -78,6 +78,18 @@ def origins_of(trace: PassTrace, block: TosaBlock) -> Origins:
         if found[item.index] is None and before is not None and before.op == "TABLE":
             found[item.index] = found[before.index]  # the RESCALE that takes a 16-bit TABLE's fraction away
     return Origins(found, block)
+
+
+def behind_moves(
+    operator: TosaOperator | None, block: TosaBlock, moves: Collection[str] = MOVING
+) -> TosaOperator | None:
+    """The operator whose result one hands on, itself if it does not move elements; None: an input of the graph.
+
+    :param moves: operators to look through, along their first operand.
+    """
+    while operator is not None and operator.op in moves:
+        operator = block.producers.get(operator.inputs[0])
+    return operator
 
 
 def constant_origin(name: str, trace: PassTrace) -> str | None:

@@ -25,6 +25,7 @@ from harness.inspection.decisions import (
     is_dequantize,
     is_quantize,
 )
+from harness.inspection.origins import behind_moves
 from harness.inspection.units import Problem
 from harness.snapshots import NodeState, Qparams
 
@@ -32,6 +33,7 @@ CLAMP_LOST, NOT_ENFORCED, BEFORE_TABLE = "clamp lost", "qmin not enforced", "qmi
 
 _MOVES = frozenset({"RESHAPE", "TRANSPOSE"})
 _CONVOLUTIONS = frozenset({"CONV2D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"})
+"""What the correction ``qmin-clamped`` looks through and at, where it leaves a range open (CONV3D is not among it)."""
 
 
 def range_problems(analysis: Analysis) -> Iterator[Problem]:
@@ -93,9 +95,7 @@ def between_convolution_and_table(block: TosaBlock, tensor: str) -> bool:
 
 
 def _of_convolution(block: TosaBlock, tensor: str) -> bool:
-    maker = block.producers.get(tensor)
-    while maker is not None and maker.op in _MOVES:
-        maker = block.producers.get(maker.inputs[0])
+    maker = behind_moves(block.producers.get(tensor), block, _MOVES)
     if maker is None or maker.op != "RESCALE":
         return False
     source = block.producers.get(maker.inputs[0])

@@ -354,8 +354,11 @@ def permuted_view(pool: GraphPool) -> None:
 
 
 def same_tensor_twice(pool: GraphPool) -> None:
-    source = pool.input(draw_shape(pool.draw, _pick(pool, 4, 2, 3)))
-    if one_in(pool.draw, 2):
+    """An input, what an operator makes of it, or a constant, joined with itself."""
+    shape = draw_shape(pool.draw, _pick(pool, 4, 2, 3))
+    kind = _pick(pool, "input", "relu", "ramp")
+    source = pool.constant("ramp", shape, dim=-1, start=0.0, stop=1.0) if kind == "ramp" else pool.input(shape)
+    if kind == "relu":
         source = pool.add("relu", source)
     combine(pool, _pick(pool, "cat", "stack", "add", "mul", "minimum"), source, source)
 

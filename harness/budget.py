@@ -15,6 +15,8 @@ from harness.triage import Finding
 
 REPORTS = 8.0
 """Seconds for the reports of a run."""
+A_CASE = 2.0
+"""Seconds that a case is thought to take while none were measured."""
 A_BUCKET = 90.0
 """Seconds that minimizing a bucket, and writing and trying its script, should have."""
 MOST_A_BUCKET = 300.0
@@ -39,10 +41,15 @@ class Budget:
     """Time since the campaign began.
 
     :param seconds: what was asked for, or None: as long as it takes.
+    :param before: the cases of the sittings that this one resumes.
+    :param warm: seconds spent and cases counted when the first results of this sitting were seen. What a case takes
+        is measured from there: a start of the workers takes as long as several cases.
     """
 
     seconds: float | None
     started: float = field(default_factory=time.monotonic)
+    before: int | None = None
+    warm: tuple[float, int] | None = None
 
     @property
     def spent(self) -> float:
@@ -52,10 +59,20 @@ class Budget:
         """Is the rest of the time needed for what runs and for what follows?"""
         if self.seconds is None:
             return False
-        a_case = self.spent / max(1, tally.cases)
+        a_case = self._a_case(tally.cases)
         buckets = len({finding.bucket for finding in tally.new})
         minimization = min(SHARE * self.seconds, A_BUCKET * buckets)
         return self.spent + (running + 1) * a_case + minimization + min(REPORTS, 0.1 * self.seconds) >= self.seconds
+
+    def _a_case(self, cases: int) -> float:
+        """Seconds a case, of all workers together."""
+        if self.before is None:
+            self.before = cases
+        if self.warm is None and cases > self.before:
+            self.warm = (self.spent, cases)
+        if self.warm is None or cases == self.warm[1]:
+            return A_CASE
+        return (self.spent - self.warm[0]) / (cases - self.warm[1])
 
     def until_for(self, waiting: int) -> float:
         """When to stop minimizing a bucket, as ``time.monotonic`` tells it, if so many are still waiting.

@@ -297,7 +297,7 @@ class Counted:
 
 
 def budget(seconds, spent):
-    return Budget(seconds, time.monotonic() - spent)
+    return Budget(seconds, time.monotonic() - spent, before=0, warm=(0.0, 0))
 
 
 @pytest.mark.parametrize(
@@ -315,6 +315,19 @@ def budget(seconds, spent):
 )
 def test_drawing_ends_early_enough_for_what_follows(seconds, spent, tally, running, over):
     assert budget(seconds, spent).drawing_is_over(tally, running) is over
+
+
+def test_the_start_of_the_workers_is_no_part_of_what_a_case_takes():
+    started = budget(60, 16)
+    started.before, started.warm = None, None
+    assert not started.drawing_is_over(Counted(100), 6), "a resumed run, before its first result"
+    started.started -= 1
+    assert not started.drawing_is_over(Counted(103), 6), "17 s for three cases, most of it the start"
+    assert (started.before, started.warm) == (100, (pytest.approx(17, abs=0.5), 103))
+    started.started -= 20
+    assert not started.drawing_is_over(Counted(123), 6), "1 s a case"
+    started.started -= 11
+    assert started.drawing_is_over(Counted(134), 6), "48 s, 7 for what runs, 6 for the reports"
 
 
 def test_a_bucket_gets_its_share_of_what_is_left():

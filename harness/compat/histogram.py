@@ -14,6 +14,7 @@ Imports torchao: only worker processes import this module.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cache
 from typing import Any
 
@@ -47,27 +48,32 @@ def _quantiles() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.add.accumulate(steps), np.add.accumulate(downward)
 
 
+@cache
+def _going_up() -> NDArray[np.float64]:
+    """The upper quantiles, negated, as searches want them."""
+    return -_quantiles()[1]
+
+
 def search(observer: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """The range that an observer chooses, as two tensors of one element."""
     width = (observer.max_val - observer.min_val) / observer.bins
     total = torch.sum(observer.histogram).item()
     sums = torch.cumsum(observer.histogram, dim=0).numpy()
     lower, upper = _quantiles()
-    # per quantile: the first bin that reaches it, and the last bin that does not exceed it
-    reached = np.searchsorted(sums, (lower * total).astype(np.float32), "left")
-    within = np.searchsorted(sums, (upper * total).astype(np.float32), "right") - 1
     first, last, least = 0, observer.bins - 1, float("inf")
     up, down = 0, 0
     while lower[up] < upper[down]:
-        left = min(max(int(reached[up + 1]), first), last)
-        right = max(min(int(within[down + 1]), last), first)
+        # the first bin that reaches the next lower quantile, and the last one that does not exceed the next upper one
+        reached = int(np.searchsorted(sums, np.float32(lower[up + 1] * total), "left"))
+        within = int(np.searchsorted(sums, np.float32(upper[down + 1] * total), "right")) - 1
+        left = min(max(reached, first), last)
+        right = max(min(within, last), first)
         if left == first and right == last:
-            # nothing moves until the upper quantile leaves the last bin: `within` falls, the quantiles fall
-            moves = int(np.searchsorted(-within[down + 1 :], -last, "right")) if last > first else len(within)
-            ends = int(np.searchsorted(-upper[down:], -lower[up], "left"))
-            if ends <= moves:
+            # nothing moves until the upper quantile falls below what the bins up to the last one hold
+            below = _first_below(float(sums[last]), total, down + 1) if last > first else len(upper)
+            if int(np.searchsorted(_going_up(), -lower[up], "left")) < below:
                 break
-            down += moves
+            down = below - 1
             continue
         if left - first > last - right:
             moved = left, last
@@ -81,3 +87,10 @@ def search(observer: Any) -> tuple[torch.Tensor, torch.Tensor]:
         least = error
         first, last = moved
     return observer.min_val + width * first, observer.min_val + width * (last + 1)
+
+
+def _first_below(held: float, total: float, start: int) -> int:
+    """The first upper quantile from a place on whose share of the total is less than what is held."""
+    upper = _quantiles()[1]
+    places = range(start, len(upper))
+    return start + bisect_left(places, True, key=lambda place: float(np.float32(upper[place] * total)) < held)

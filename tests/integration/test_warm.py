@@ -73,3 +73,25 @@ def test_a_kept_edge_program_lowers_to_the_same(observed):
             assert [item.tosa for item in record.delegates] == [item.tosa for item in expected.delegates]
             assert record.program == expected.program
     assert len(made) == 2  # before and after the first one, and never again
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_fast_search_of_a_histogram_is_torchao_s(seed):
+    import torch
+    from torchao.quantization.pt2e.observer import HistogramObserver
+
+    from harness.compat.histogram import search, use_fast_search
+
+    torchao_s = HistogramObserver._non_linear_param_search
+    assert torchao_s is not search
+    try:
+        if not use_fast_search():
+            pytest.skip("the installed torchao has another search, which is left alone")
+    finally:
+        HistogramObserver._non_linear_param_search = torchao_s
+    torch.manual_seed(seed)
+    observer = HistogramObserver(dtype=torch.int8, quant_min=-128, quant_max=127)
+    for count in (3, 50, 2000)[: 1 + seed % 3]:
+        observer(torch.cat([torch.randn(count), torch.tensor([seed * 20.0])]).clamp(min=-2.0 * (seed % 2)))
+    found, expected = search(observer), torchao_s(observer)
+    assert [value.item() for value in found] == [value.item() for value in expected]

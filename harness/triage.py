@@ -27,7 +27,7 @@ from harness.target import parse_target
 BUCKET_VERSION = "v1"
 VALUE_ORACLES = ("numeric", "outputs", "quality", "metamorphic")
 """Oracles that speak of values: their coarse buckets may hold several causes."""
-COARSE_ORACLES = (*VALUE_ORACLES, "stream")
+COARSE_ORACLES = (*VALUE_ORACLES, "stream", "buffers")
 """Oracles whose coarse buckets say too little: which bug it is, the operators have to say as well."""
 NO_OUTPUT = "no native output"
 """What is said of a process that died without a word."""
@@ -88,8 +88,9 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if self.recipe and self.recipe not in finding.recipe.split(","):
             return False
-        # a crash's or a buffer's bucket says enough; wrong values and streams need their operators as well
-        coarse = finding.oracle in COARSE_ORACLES or SILENT_DEATH in finding.bucket
+        # where a compiler raised says enough; all else needs its operators as well (a cat that loses an operand and a
+        # pool that loses a window both write too little)
+        coarse = finding.oracle in COARSE_ORACLES or SILENT_DEATH in finding.bucket or "/leg:" in finding.bucket
         if coarse and not contains_in_order(finding.chain, self.operators):
             return False
         if any_family(finding.bucket) in map(any_family, self.also):

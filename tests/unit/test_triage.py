@@ -216,6 +216,21 @@ def test_a_death_without_a_word_is_a_known_bug_only_with_its_operators():
     assert known(telling, "conv2d")
 
 
+@pytest.mark.parametrize(
+    ("bucket", "oracle", "alone"),
+    [
+        ("v1/crash/exception/lower/RewriteConvPass/tosa-int/ValueError|x|a:b", "crash", True),
+        ("v1/crash/exception/leg:tosa-reference/-/tosa-int/ValueError|the-shapes-differ|-", "crash", False),
+        ("v1/buffers/output-bytes-differ/lower/serializer/tosa-int/", "buffers", False),
+    ],
+)
+def test_what_a_leg_or_a_buffer_shows_may_have_several_causes(bucket, oracle, alone):
+    bug = KnownBug(bucket=bucket, operators=("cat",))
+    found = msgspec.structs.replace(FINDING, bucket=bucket, oracle=oracle, chain=("max_pool2d",))
+    assert bug.knows(found) is alone
+    assert bug.knows(msgspec.structs.replace(found, chain=("cat", "max_pool2d")))
+
+
 def test_an_entry_knows_a_stream_only_with_its_operators_and_on_its_families(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
     bucket, also = (f"v1/stream/{kind}/run/Vela/ethos-u55/CONV" for kind in ("duplicate", "overlap"))

@@ -173,7 +173,7 @@ def _quantize_delegate_outputs(
 
 CORRECTION = Correction(
     name="delegate-output-dtype",
-    entries=("split-fallback-output-dtype", "003-attention-boundary-dtype"),
+    entries=("split-fallback-output-dtype", "003-attention-boundary-dtype", "boundary-dtype-before-linear"),
     upstream=(
         "https://github.com/pytorch/executorch/issues/19364",
         "https://github.com/pytorch/executorch/pull/22966",

@@ -1,8 +1,8 @@
 """``folded-constant-keeps-codes``: a constant that only moves is folded as the codes that it holds.
 
-Known flaw, found after it was certified: in ``stack([c, c])`` the cat has input_qparams, and the view behind
-it output_qparams alone. Upstream hands the view real values, which it quantizes; with this correction it gets
-codes and quantizes those. Codes may be kept only where no operator behind quantizes them.
+A stack becomes several operators after its qparams were annotated: the first has input_qparams alone, the last
+output_qparams alone. So codes have to stay codes all along: kept by what has no output_qparams, and not
+quantized a second time by what has no input_qparams (``stack([c, c])`` of a constant: cat, then view).
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ CORRECTION = Correction(
         "FuseConstantArgsPass dequantizes constants with input_qparams and requantizes the result only if there are "
         "output_qparams. The unsqueeze that stack becomes has none, so an FP32 constant meets int8 codes."
     ),
-    change="An operator without output_qparams whose dtype is the constant's is evaluated on the codes.",
+    change=(
+        "An operator without output_qparams whose dtype is the constant's is evaluated on the codes, and a result that "
+        "holds codes already is not quantized."
+    ),
     changes=(
         Change(
             _MODULE,
@@ -37,6 +40,12 @@ CORRECTION = Correction(
                     "                # only move data (e.g. unsqueeze in stack) work on the codes.\n"
                     "                keep_codes = not output_qparams and t.dtype == output_dtype\n"
                     "                if qparam is not None and not keep_codes:\n",
+                ),
+                Edit(
+                    "            data = q_params.quantize_value(data)\n",
+                    "            # Codes that were moved (e.g. by cat and view in stack) stay as they are.\n"
+                    "            if qparams or data.dtype != output_dtype:\n"
+                    "                data = q_params.quantize_value(data)\n",
                 ),
             ),
         ),

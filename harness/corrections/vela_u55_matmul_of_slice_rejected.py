@@ -5,13 +5,16 @@ from __future__ import annotations
 from harness.corrections.correction import Correction
 from harness.corrections.vela_check import SLICES, U55, rejected
 
+_PERMUTE = "            exir_ops.edge.aten.permute_copy.default,\n"
+_EXPAND = "            exir_ops.edge.aten.expand_copy.default,\n"  # matmul of rank 4: expand, view, bmm
+
 _CHECK = (
     '''\
     """Reject slices which are the first operand of a matrix product: on
     Ethos-U55, Vela multiplies the whole tensor.
     """
 '''
-    + SLICES
+    + SLICES.replace(_PERMUTE, _PERMUTE + _EXPAND)
     + """
     def _is_misread(self, user: fx.Node, operand: fx.Node) -> bool:
         return (

@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from harness.campaign import write_case
+from harness.case import Case, Constant, Graph, Node
 from harness.certify.certifying import Plan
 from harness.certify.patching import patch_difference
 from harness.compat.releases import installed
@@ -73,6 +75,18 @@ def test_a_correction_by_itself_removes_its_bug(name, alone):
             if not item.information and item.bucket not in entry.status.lines["default"].other
         ]
         assert [item.message for item in found if not any(other.knows(item) for other in corpus)] == []
+
+
+@pytest.mark.skipif("folded-constant-keeps-codes" not in NEEDED, reason="no correction for the installed release")
+def test_a_constant_stacked_with_itself_stays_right(tmp_path):
+    """A cat with input_qparams alone, then a view with output_qparams alone: right in stock."""
+    constant = Constant(name="c0", shape=(1, 3), kind="ramp", parameters={"dim": 1, "start": 0.0, "stop": 1.0})
+    node = Node(name="n0", operator="stack", inputs=("c0", "c0"), attributes={"dim": 0})
+    path = write_case(Case(graph=Graph(constants=(constant,), nodes=(node,), outputs=("n0",))), tmp_path)
+    chosen: tuple[tuple[str, ...], ...] = ((), ("folded-constant-keeps-codes",), ("all",))
+    with Pool(1) as pool:
+        results = list(pool.run(Task(case=str(path), corrections=names, confirm=False) for names in chosen))
+    assert [(result.problem, result.invalid, result.findings) for result in results] == [(None, None, ())] * 3
 
 
 @pytest.mark.skipif(RELEASE != "1.5.1", reason="the bug shows on executorch 1.5.1")

@@ -6,7 +6,7 @@ from harness.corrections.correction import Change, Correction, Edit
 
 CORRECTION = Correction(
     name="buffers-have-static-shapes",
-    entries=("softmax-matmul-buffer-prepare",),
+    entries=("softmax-matmul-buffer-prepare", "matmul-of-constant-symbolic-size"),
     cause=(
         "make_val makes fake tensors of parameters with static shapes and of buffers without, so a retraced graph has "
         "symbols for the sizes of a buffer, and what takes such a size takes a node without a device."

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 import tosa_reference_model
 from executorch.backends.arm.ethosu import EthosUCompileSpec
-from executorch.backends.arm.quantizer import EthosUQuantizer, get_symmetric_a16w8_quantization_config
+from executorch.backends.arm.quantizer import EthosUQuantizer, get_symmetric_quantization_config
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
@@ -95,7 +95,7 @@ def main():
     # up to the TOSA graph that Vela is given
     partitioner = TOSAPartitioner(TosaCompileSpec(compile_spec.tosa_spec))
     quantizer = EthosUQuantizer(compile_spec)
-    quantizer.set_global(get_symmetric_a16w8_quantization_config(is_per_channel=False))
+    quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True))
     graph = torch.export.export(model, CALIBRATION[0]).module(check_guards=False)
     prepared = prepare_pt2e(graph, quantizer)
     for sample in CALIBRATION:

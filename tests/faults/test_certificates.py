@@ -59,7 +59,8 @@ def test_what_mends_its_own_case_and_breaks_others_is_refused_with_a_small_count
     assert kinds(made.shown[0].corrected) == set()
     found = made.counterexample
     assert found is not None
-    assert found.stock == {}
-    assert found.corrected
+    # the drawn graph may show known bugs of other kinds as well
+    assert not {kind for kind in kinds(found.stock) if kind.startswith(("numeric/", "constants/", "crash/"))}
+    assert kinds(found.corrected) - kinds(found.stock)
     assert found.nodes <= 3
     assert Path(found.case).exists()

@@ -357,10 +357,8 @@ def same_tensor_twice(pool: GraphPool) -> None:
     """An input, what an operator makes of it, or a constant, joined with itself."""
     shape = draw_shape(pool.draw, _pick(pool, 4, 2, 3))
     kind = _pick(pool, "input", "relu", "ramp")
-    if kind == "ramp":
-        source = pool.constant("ramp", shape, start=0.0, stop=1.0, dim=len(shape) - 1)
-    else:
-        source = pool.input(shape)
+    ramp = {"start": 0.0, "stop": 1.0, "dim": len(shape) - 1}
+    source = pool.constant("ramp", shape, **ramp) if kind == "ramp" else pool.input(shape)
     if kind == "relu":
         source = pool.add("relu", source)
     combine(pool, _pick(pool, "cat", "stack", "add", "mul", "minimum"), source, source)

@@ -90,7 +90,7 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
             return False
         # where a compiler raised says enough; all else needs its operators as well (a cat that loses an operand and a
         # pool that loses a window both write too little)
-        coarse = finding.oracle in COARSE_ORACLES or SILENT_DEATH in finding.bucket or "/leg:" in finding.bucket
+        coarse = finding.oracle in COARSE_ORACLES or finding.stage.startswith("leg:") or SILENT_DEATH in finding.bucket
         if coarse and not contains_in_order(finding.chain, self.operators):
             return False
         if any_family(finding.bucket) in map(any_family, self.also):

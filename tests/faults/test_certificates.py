@@ -20,11 +20,11 @@ def pool():
         yield workers
 
 
-def certificate(word, pool, folder, *, graphs=5, also=()):
+def certificate(word, pool, folder, *, graphs=5, seed=0, also=()):
     correction = find_correction(word)
     names = (*correction.entries, *also)
     corpus = [entry for entry in entries([default_corpus()]) if entry.name in names]
-    plan = Plan((correction,), corpus, graphs, 0, folder)
+    plan = Plan((correction,), corpus, graphs, seed, folder)
     [made] = Certifier(plan, pool, lambda line: None).certificates()
     return made
 
@@ -54,13 +54,12 @@ def test_widening_the_dtype_without_telling_the_parent_is_refused(pool, tmp_path
 
 @pytest.mark.parametrize("name", ["skips_dequantizing", "swaps_list_order"])
 def test_what_mends_its_own_case_and_breaks_others_is_refused_with_a_small_counterexample(name, pool, tmp_path):
-    made = refused(name, pool, tmp_path, graphs=20)
+    made = refused(name, pool, tmp_path, graphs=20, seed=1)
     assert made.why.startswith("nothing else moved: ")
     assert kinds(made.shown[0].corrected) == set()
     found = made.counterexample
     assert found is not None
-    # the drawn graph may show known bugs of other kinds as well
-    assert not {kind for kind in kinds(found.stock) if kind.startswith(("numeric/", "constants/", "crash/"))}
-    assert kinds(found.corrected) - kinds(found.stock)
+    assert found.stock == {}
+    assert found.corrected
     assert found.nodes <= 3
     assert Path(found.case).exists()

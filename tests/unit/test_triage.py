@@ -217,16 +217,21 @@ def test_a_death_without_a_word_is_a_known_bug_only_with_its_operators():
 
 
 @pytest.mark.parametrize(
-    ("bucket", "oracle", "alone"),
+    ("bucket", "oracle", "stage", "alone"),
     [
-        ("v1/crash/exception/lower/RewriteConvPass/tosa-int/ValueError|x|a:b", "crash", True),
-        ("v1/crash/exception/leg:tosa-reference/-/tosa-int/ValueError|the-shapes-differ|-", "crash", False),
-        ("v1/buffers/output-bytes-differ/lower/serializer/tosa-int/", "buffers", False),
+        ("v1/crash/exception/lower/RewriteConvPass/tosa-int/ValueError|x|a:b", "crash", "lower", True),
+        (
+            "v1/crash/exception/leg:tosa-reference/-/tosa-int/ValueError|the-shapes-differ|-",
+            "crash",
+            "leg:tosa-reference",
+            False,
+        ),
+        ("v1/buffers/output-bytes-differ/lower/serializer/tosa-int/", "buffers", "lower", False),
     ],
 )
-def test_what_a_leg_or_a_buffer_shows_may_have_several_causes(bucket, oracle, alone):
+def test_what_a_leg_or_a_buffer_shows_may_have_several_causes(bucket, oracle, stage, alone):
     bug = KnownBug(bucket=bucket, operators=("cat",))
-    found = msgspec.structs.replace(FINDING, bucket=bucket, oracle=oracle, chain=("max_pool2d",))
+    found = msgspec.structs.replace(FINDING, bucket=bucket, oracle=oracle, stage=stage, chain=("max_pool2d",))
     assert bug.knows(found) is alone
     assert bug.knows(msgspec.structs.replace(found, chain=("cat", "max_pool2d")))
 

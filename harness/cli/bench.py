@@ -1,14 +1,15 @@
 """The verb ``bench``: how fast armdiff is beside upstream's tester and the plain sequence (``harness.bench``).
 
-Exit status 0 whatever the figures are: they are for people and CI to judge. Writes ``bench/`` in ``--out``: the
-cases, ``bench.json`` and ``bench.html``.
+Exit status 0 whatever the figures are: they are for people and CI to judge; with ``--same`` 1 if warm workers emit
+other programs than cold ones. Writes ``bench/`` in ``--out``: the cases, ``bench.json`` and ``bench.html``.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import msgspec
@@ -18,12 +19,15 @@ from harness.bench.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
 from harness.bench.figures import Sample
 from harness.bench.growth import chains, measure, sizes_of
 from harness.bench.growth import table as growth_table
+from harness.bench.sameness import compare
+from harness.bench.sameness import lines as sameness_lines
 from harness.bench.subjects import Subject, drawn, models
 from harness.bench.telling import Outcome, as_json, lines, page
 from harness.bench.tricks import gains, table
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import json_option, out_option, seed_option, target_option
 from harness.cli.results import write_json
+from harness.corpus import corpus_folders, entries
 from harness.errors import CannotRun
 
 
@@ -33,6 +37,9 @@ from harness.errors import CannotRun
 @click.option("--models/--no-models", "with_models", default=True, help="Also four small models. Default: yes.")
 @click.option("--tricks", is_flag=True, help="Measure what each warm trick gains instead (generated graphs only).")
 @click.option("--growth", is_flag=True, help="Measure chains of 1 to 64 operators instead.")
+@click.option(
+    "--same", is_flag=True, help="Compare what workers with and without warm tricks emit instead, corpus too."
+)
 @click.option("--no-warm", is_flag=True, help="armdiff without any warm trick.")
 @seed_option
 @target_option
@@ -44,6 +51,7 @@ def bench(
     with_models: bool,
     tricks: bool,
     growth: bool,
+    same: bool,
     no_warm: bool,
     seed: int,
     targets: tuple[str, ...],
@@ -63,10 +71,12 @@ def bench(
     if tricks:
         _measure_tricks([warm_up, *subjects], rounds, json_file)
         return
-    if importlib.util.find_spec("pytest") is None:
-        raise CannotRun("upstream's tester imports pytest, which is not installed; 'pip install pytest'")
     if with_models:
         subjects += models(targets, folder)
+    if same:
+        _compare([file for subject in (warm_up, *subjects) for file in subject.cases], json_file)
+    if importlib.util.find_spec("pytest") is None:
+        raise CannotRun("upstream's tester imports pytest, which is not installed; 'pip install pytest'")
     without = ("all",) if no_warm else ()
     contestants = (
         Contestant(UPSTREAM_TESTER, UPSTREAM_TESTER),
@@ -103,6 +113,19 @@ def _measure_growth(subjects: list[Subject], rounds: int, json_file: str | None)
     write_json(json_file, {"sizes": [msgspec.to_builtins(size) for size in found], "rounds": rounds})
     if json_file != "-":
         click.echo("\n".join([installed_line(), "seconds of a chain on all targets:", "", *growth_table(found)]))
+
+
+def _compare(subjects: list[Path], json_file: str | None) -> NoReturn:
+    """Compare warm and cold programs of the subjects and the corpus, and end with the verdict as exit status."""
+    files = [*subjects, *(entry.folder / "case.json" for entry in entries(corpus_folders()))]
+    found = []
+    for row in compare(files):
+        found.append(row)
+        _say(f"{len(found)}/{len(files)} {row.case}: {row.difference or 'the same'}")
+    write_json(json_file, {"cases": [msgspec.to_builtins(row) for row in found]})
+    if json_file != "-":
+        click.echo("\n".join([installed_line(), *sameness_lines(found)]))
+    sys.exit(1 if any(row.difference for row in found) else 0)
 
 
 def _progress(sample: Sample, done: int = 0, of: int = 0) -> str:

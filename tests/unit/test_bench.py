@@ -9,11 +9,14 @@ from harness.bench import telling
 from harness.bench.contest import Contest, Contestant, turned
 from harness.bench.figures import Sample, left_out, pairs, percentile, ratio, row
 from harness.bench.growth import SIZES, chain, exponent, sizes_of, table
+from harness.bench.sameness import Compared, difference
+from harness.bench.sameness import lines as sameness_lines
 from harness.bench.subjects import Subject
 from harness.bench.telling import Outcome
 from harness.checking import check_case
 from harness.compat.warm import TRICKS, names
 from harness.errors import BadInput
+from harness.protocol import Emitted
 from harness.workers import Limits, start_worker
 
 SLOW, PLAIN, FAST = "upstream-tester", "plain-sequence", "armdiff"
@@ -225,3 +228,33 @@ def test_tricks_are_chosen_by_name():
     assert names([TRICKS[0].name, TRICKS[0].name]) == (TRICKS[0].name,)
     with pytest.raises(BadInput, match="unknown trick 'nothing'"):
         names(["nothing"])
+
+
+DEAD = "a.json: the process ended with SIGSEGV in stage lower; last output: "
+
+
+@pytest.mark.parametrize(
+    ("warm", "cold", "expected"),
+    [
+        (Emitted(program=b"ab"), Emitted(program=b"ab"), ""),
+        (Emitted(program=b"ab"), Emitted(program=b"abc"), "other bytes: 2 warm, 3 cold"),
+        (Emitted(problem="a raises"), Emitted(problem="a raises"), ""),
+        (Emitted(problem="a raises"), Emitted(problem="b raises"), "a raises warm, b raises cold"),
+        (Emitted(program=b"ab"), Emitted(problem="b raises"), "2 bytes warm, b raises cold"),
+        (Emitted(problem=DEAD + "one"), Emitted(problem=DEAD + "other"), ""),
+        (Emitted(problem=DEAD + "one"), Emitted(program=b"abc"), f"{DEAD}one warm, 3 bytes cold"),
+    ],
+)
+def test_programs_of_warm_and_cold_workers_are_told_apart(warm, cold, expected):
+    assert difference(warm, cold, "ethos-u55-128") == expected
+
+
+def test_what_differs_between_warm_and_cold_is_told_and_counted():
+    rows = [
+        Compared(case="a.json", difference="", compiles=True),
+        Compared(case="b.json", difference="2 bytes warm, b raises cold", compiles=False),
+    ]
+    assert sameness_lines(rows) == [
+        "DIFFERS b.json: 2 bytes warm, b raises cold",
+        "2 cases warm and cold: 1 compile, 1 do not; 1 differ",
+    ]

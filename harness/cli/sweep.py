@@ -35,7 +35,7 @@ from harness.target import parse_target
 @click.command()
 @click.argument("cases", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--graphs", default=20, show_default=True, type=click.IntRange(1), help="Generated graphs.")
-@click.option("--variants", default=20, show_default=True, type=click.IntRange(1), help="Variants of each.")
+@click.option("--variants", default=30, show_default=True, type=click.IntRange(1), help="Variants of each.")
 @click.option("--target", default="TOSA-1.0+INT", show_default=True, help="Compile target, a TOSA one.")
 @click.option("--time", "seconds", callback=read_seconds, help="Begin no further graph after so long, e.g. 90s or 5m.")
 @seed_option
@@ -63,7 +63,7 @@ def sweep(
     that variants cost a fraction of a case. What the oracles of qparams, constants and crashes suspect is run by the
     full pipeline, and counts if it shows there.
 
-    Example: armdiff sweep --graphs 40 --variants 25 --seed 7
+    Example: armdiff sweep --graphs 40 --seed 7
     """
     need_environment()
     if parse_target(target, "--target").ethos_u or not parse_target(target).quantized:

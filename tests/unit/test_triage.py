@@ -187,9 +187,10 @@ def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_r
     monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
     bucket = "v1/numeric/outside-rounding/run/RewriteConvPass/tosa-int/"
     also = "v1/qparams/clamp-lost/lower/RewriteConvPass/tosa-int/aten.convolution.default"
+    legs = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/tosa-int/CONCAT"
     (tmp_path / "status.toml").write_text(
         'title = "t"\nexpires = 2099-01-01\n[lines.default]\nstatus = "reproduces"\n'
-        f'bucket = "{bucket}"\nalso = ["{also}"]\n'
+        f'bucket = "{bucket}"\nalso = ["{also}", "{legs}"]\n'
     )
     entry = read_entry(tmp_path)
 
@@ -199,6 +200,9 @@ def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_r
     assert known(bucket)
     assert known(also, "qparams")
     assert known(bucket.replace("RewriteConvPass", "-"))
+    assert known(legs.replace("Vela", "-"))
+    assert not known(legs.replace("Vela", "RewriteConvPass"))
+    assert not known(also.replace("RewriteConvPass", "-"), "qparams")
     assert known(bucket.replace("outside-rounding", "outside-rounding,-out-of-range-input-only"))
     assert not known(bucket.replace("RewriteConvPass", "ExirToTosaPass"))
 

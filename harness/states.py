@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from torch.export.graph_signature import InputKind, TensorArgument
 
 from harness.distributions import Array
 from harness.snapshots import NodeState, Qparams, Ref
@@ -21,6 +22,13 @@ ORIGIN = "armdiff_origin"
 """Key of the mark in a node's metadata that says which start node it descends from."""
 LARGEST_VALUE = 1 << 22
 """Constants with more elements are recorded without their value (16 MB of float32)."""
+
+_LIFTED = {
+    InputKind.PARAMETER: "parameter",
+    InputKind.BUFFER: "buffer",
+    InputKind.CONSTANT_TENSOR: "constant",
+}
+"""What a placeholder stands for that is no input of the user."""
 
 
 class StateReader:
@@ -33,17 +41,18 @@ class StateReader:
     def __init__(self, program: Any) -> None:
         self.program = program
         self._values: dict[int, tuple[torch.Tensor, int, Array | None]] = {}
-        self._lifted: Mapping[str, str] = {}
+        self._lifted: dict[str, str] = {}
+        self._kinds: dict[str, str] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Look at the signature again."""
-        signature = self.program.graph_signature
-        self._lifted = {
-            **signature.inputs_to_parameters,
-            **signature.inputs_to_buffers,
-            **signature.inputs_to_lifted_tensor_constants,
-        }
+        """Look at the signature again: once through its inputs, as this is asked after every pass."""
+        self._lifted, self._kinds = {}, {}
+        for item in self.program.graph_signature.input_specs:
+            kind = _LIFTED.get(item.kind)
+            if kind is not None and isinstance(item.arg, TensorArgument) and isinstance(item.target, str):
+                self._lifted[item.arg.name] = item.target
+                self._kinds[item.arg.name] = kind
 
     def tensor(self, node: torch.fx.Node) -> torch.Tensor | None:
         """The tensor of a constant placeholder; None for every other node."""
@@ -72,7 +81,7 @@ class StateReader:
             dim_order=dim_order_of(first) if known else (),
             input_qparams=_qparams(meta.get("input_qparams")),
             output_qparams=_qparams(meta.get("output_qparams")),
-            kind=self._kind(node),
+            kind=self._kinds.get(node.name, "") if node.op == "placeholder" else "",
             value=None if tensor is None else self._array(tensor),
             lifted=self._lifted.get(node.name, "") if node.op == "placeholder" else "",
             sources=tuple(str(source.name) for source in meta.get("from_node", ())),
@@ -81,14 +90,6 @@ class StateReader:
     def states(self, graph: torch.fx.Graph) -> dict[str, NodeState]:
         """Every node of a graph, by name, in order."""
         return {node.name: self.state(node) for node in graph.nodes}
-
-    def _kind(self, node: torch.fx.Node) -> str:
-        if node.op != "placeholder" or node.name not in self._lifted:
-            return ""
-        signature = self.program.graph_signature
-        if node.name in signature.inputs_to_parameters:
-            return "parameter"
-        return "buffer" if node.name in signature.inputs_to_buffers else "constant"
 
     def _array(self, tensor: torch.Tensor) -> Array | None:
         held = self._values.get(id(tensor))
@@ -101,6 +102,7 @@ class StateReader:
         return array
 
 
+@lru_cache(1 << 12)
 def operator_name(target: Any) -> str:
     """``aten.conv2d.default`` for an overload of either dialect, else the function's name."""
     schema = getattr(target, "_schema", None) or getattr(getattr(target, "_op", None), "_schema", None)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -280,22 +280,26 @@ class _Recorder:
         return LiveGraph(index, name, module, constants)
 
 
-@dataclass(frozen=True, eq=False)
 class _Same:
     """Equal only to a holder of the very same object, which it keeps alive."""
 
-    held: Any
+    __slots__ = ("held",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self.held is other.held
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def _same_values(qparams: Any) -> Any:
     return None if qparams is None else {key: _Same(value) for key, value in qparams.items()}
 
 
+_COMPARED = tuple(item.name for item in fields(NodeState) if item.name != "value")
+
+
 def _equal(first: NodeState, second: NodeState) -> bool:
     """Equality that takes constants by identity: arrays have no truth value."""
-    return first.value is second.value and replace(first, value=None) == replace(second, value=None)
+    return first.value is second.value and all(getattr(first, name) == getattr(second, name) for name in _COMPARED)

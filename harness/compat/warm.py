@@ -95,6 +95,18 @@ def _leave_out_annotations() -> None:
     leave_out_annotations()
 
 
+def _spell_names_once() -> None:
+    from harness.compat.sharing import spell_names_once
+
+    spell_names_once()
+
+
+def _map_directly() -> None:
+    from harness.compat.trees import map_directly
+
+    map_directly()
+
+
 def _write_code_when_called() -> None:
     from harness.compat.codegen import write_code_when_called
 
@@ -149,6 +161,18 @@ TRICKS: tuple[Trick, ...] = (
         "torch evaluates the annotations of an inner function at each of 12,000 calls; they are compiled out",
         "not measured yet",
         _leave_out_annotations,
+    ),
+    Trick(
+        "names-once",
+        "the name of a node is spelled from its operator's for every node of every pass; each spelling is remembered",
+        "not measured yet",
+        _spell_names_once,
+    ),
+    Trick(
+        "arguments-direct",
+        "torch describes nested arguments to map them, for every node of every pass; they are mapped in one walk",
+        "not measured yet",
+        _map_directly,
     ),
     Trick(
         "code-unwritten",

@@ -107,6 +107,15 @@ def test_a_16_bit_table_may_interpolate_and_an_8_bit_one_may_not():
     assert step <= float(chord.high - chord.low) < 3 * step
 
 
+def test_a_function_that_cancels_may_be_off_by_epsilons_of_its_argument():
+    """gelu below zero: a thousand epsilons of the result (a drawn graph, 2026-11-23)."""
+    value = torch.tensor([-3.5504706390202045], dtype=torch.float64)
+    result = tables.table(Call(ATEN.gelu.default, (Interval(value, value, bits=8),), {}, 5e-5, (-0.0128, 0.0)))
+    in_float32 = float(torch.nn.functional.gelu(value.float()))
+    assert float(result.low) <= in_float32 <= float(result.high)
+    assert float(result.high - result.low) < 5e-5 / 50  # steps
+
+
 def _graph(function, constants=None):
     root = torch.nn.Module()
     for name, value in (constants or {}).items():

@@ -226,6 +226,8 @@ def _partial(block: TosaBlock, trials: Trials, roots: Iterable[int]) -> Origin |
     """The first step whose correction mends a good part of the outputs: there is more than one defect."""
     trials.new_round()
     for index in _suspects(trials, roots):
+        if trials.exhausted:
+            break
         found = trials.improving(value_guesses(trials.known, index))
         if found is not None:
             doubt = "correcting this step leaves other elements wrong: there is more than one defect"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,16 +57,16 @@ class Stored:
     def index(self) -> int:
         return self.step.index
 
-    @property
+    @cached_property
     def low(self) -> int:
         return int(self.addresses.min())
 
-    @property
+    @cached_property
     def high(self) -> int:
         """The byte after the last."""
         return int(self.addresses.max()) + self.size
 
-    @property
+    @cached_property
     def bytes(self) -> Ints:
         """Address of every byte."""
         return (self.addresses.ravel()[:, None] + np.arange(self.size)).ravel()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from harness.artifacts.tosa import TosaBlock, TosaGraph
+from harness.divergence import origin
 from harness.divergence.difference import difference, where
 from harness.divergence.draws import random_draws
 from harness.divergence.explaining import Run
@@ -283,3 +284,25 @@ def test_where_elements_are(places: list[tuple[int, int]], text: str) -> None:
     for place in places:
         wrong[place] = True
     assert where(wrong) == text
+
+
+def test_where_no_correction_helps_the_search_ends_with_its_trials(monkeypatch):
+    """A payload of some hundred steps took more than five minutes (a drawn graph, 2026-11-23)."""
+    asked = []
+
+    class Hopeless:
+        """Suspects without end; three trials are left."""
+
+        known = None
+        exhausted = property(lambda _: len(asked) >= 3)
+
+        def new_round(self):
+            asked.clear()
+
+        def improving(self, guesses):
+            return None
+
+    monkeypatch.setattr(origin, "_suspects", lambda trials, roots: range(100))
+    monkeypatch.setattr(origin, "value_guesses", lambda known, index: asked.append(index))
+    assert origin._partial(_graph(), Hopeless(), []) is None
+    assert asked == [0, 1, 2]

@@ -20,7 +20,7 @@ from harness.case import Case, case_digest
 from harness.operators import Draw
 
 PER_RECIPE = 15
-"""Variants that one recipe serves: the edge program that a recipe needs costs as much as six of them."""
+"""Variants that one recipe serves: the edge program that a recipe needs costs as much as five of them."""
 
 
 def draw_variants(case: Case, seed: int, count: int) -> list[Case]:

@@ -9,7 +9,6 @@ None changes what is computed:
   node made from it, pass after pass. Nothing changes a history once it is made, so copies may share it.
 - ``leave_out_annotations``: ``torch._ops.OperatorBase.py_impl`` evaluates the annotations of its inner function
   at each of the 12,000 calls that a decomposition makes.
-- ``spell_names_once``: ``torch.fx.graph._snake_case`` spells an operator's name anew for every node of every pass.
 
 ``shared_edge`` keeps the edge program of the first lowering inside it for those that follow: everything
 ahead of partitioning, two thirds of a lowering's time
@@ -26,14 +25,13 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
 from executorch.exir.program import _program
 from torch import _ops
 from torch._export import utils
-from torch.fx import graph, traceback
+from torch.fx import traceback
 
 from harness.compat.keeping import EDGE, keeps
 
@@ -54,12 +52,6 @@ def share_node_histories() -> None:
 def leave_out_annotations() -> None:
     """Stop ``py_impl`` from evaluating the annotations of its inner function."""
     _without_annotations(_ops.OperatorBase.py_impl)
-
-
-def spell_names_once() -> None:
-    """Remember the spelling of node names, a function of the operator's name alone."""
-    if not hasattr(graph._snake_case, "cache_info"):
-        graph._snake_case = lru_cache(1 << 12)(graph._snake_case)
 
 
 def _without_annotations(function: FunctionType) -> None:

@@ -47,7 +47,7 @@ def test_the_worker_that_takes_it(graph, idle, waiting, place):
 def tasks(folder, graphs, targets, note="fine"):
     for graph in range(graphs):
         for target in range(targets):
-            text = note if (graph, target) == (0, 0) else "wait 0.02"
+            text = note if (graph, target) == (0, 0) else "wait 0.2"
             case = msgspec.structs.replace(CASE, note=text)
             yield Task(case=str(write_case(case, folder / f"{graph}-{target}")), graph=str(graph))
 

@@ -28,7 +28,7 @@ from harness.corrections import corrections
 from harness.corrections.correction import Correction
 from harness.errors import BadInput, CannotRun
 from harness.runs import Minimized, cannot_write
-from harness.triage import Finding
+from harness.triage import Finding, any_range
 
 CASE, REPORT, STATUS = "case.json", "REPORT.md", "status.toml"
 MOST_BYTES = 50_000
@@ -71,7 +71,7 @@ def write_bug(
         _bring_case(folder, case_file, case)
         entry = _entry(folder, known_by(corpus, finding))
         line = line or release_line()
-        status = entry.status if entry else _new_status(folder, finding, line)
+        status = entry.status if entry else _new_status(folder, finding, line, minimized)
         fixes = _corrections(entry, versions)
         script = write_script(case, finding, status.title, versions, load_tensors(case, folder))
         verified = _try(folder, script, python, timeout)
@@ -109,8 +109,8 @@ def _entry(folder: Path, known: Entry | None) -> Entry | None:
     return read_entry(folder) if (folder / STATUS).exists() else known
 
 
-def _new_status(folder: Path, finding: Finding, line: str | None) -> Status:
-    """Write ``status.toml`` of a bug that nobody has looked at yet."""
+def _new_status(folder: Path, finding: Finding, line: str | None, minimized: Minimized | None) -> Status:
+    """Write ``status.toml`` of a bug that nobody has looked at yet; the bucket of the uncut case is its, too."""
     expires = datetime.date.today() + _REVIEW
     title, operators = title_of(finding), tuple(item for item in finding.chain)
     text = (
@@ -119,6 +119,8 @@ def _new_status(folder: Path, finding: Finding, line: str | None) -> Status:
     )
     if line is not None:
         text += f'\n[lines.{line}]\nstatus = "reproduces"\nbucket = {_quoted(finding.bucket)}\n'
+        if minimized is not None and any_range(minimized.bucket) != any_range(finding.bucket):
+            text += f"also = [{_quoted(minimized.bucket)}]\n"
     (folder / STATUS).write_text(text)
     return read_entry(folder).status
 

@@ -2,6 +2,9 @@
 
 A case that is being cut must not slip from a new bug into a known one of the same bucket, so a finding counts
 only if the corpus says the same of it as of the first one.
+
+Where a command stream returns other values than its TOSA graph, the bucket ends with the TOSA operation that the wrong
+step makes. That is whatever follows (cat, or a mean of it), and changes when it is cut: any operation will do.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.agreement import DIFFERS_FROM_TOSA
 from harness.campaign import write_case
 from harness.case import Case, case_digest
 from harness.corpus import Entry, known_by
@@ -65,5 +69,11 @@ class BucketJudge:
         return "other" if others or result.invalid is not None or result.problem is not None else "clean"
 
     def _is_it(self, item: Finding) -> bool:
-        same = any_range(item.bucket) == any_range(self.finding.bucket)
+        same = any_operation(item.bucket) == any_operation(self.finding.bucket)
         return same and known_by(self.corpus, item) == self._entry
+
+
+def any_operation(bucket: str) -> str:
+    """A bucket as it stays while a case is cut: without the range of inputs, and without what a wrong step makes."""
+    words = any_range(bucket).split("/")
+    return "/".join(words[:-1]) if words[2:3] == [DIFFERS_FROM_TOSA.replace(" ", "-")] else "/".join(words)

@@ -9,6 +9,7 @@ from harness.bugs import write_bug
 from harness.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS
 from harness.case import encode_case
 from harness.certify.evidence import Certificate, Moved
+from harness.corpus import read_entry
 from harness.corrections import find_correction
 from harness.runs import Minimized
 from tests.unit.bugs import ETHOS, MACHINE, NUMERIC, RELEASES, VELA, case
@@ -60,6 +61,14 @@ def test_a_status_that_exists_is_read_and_never_written(tmp_path, python):
     assert "* https://x/1" in report
     assert "| 1.5.1 | 2.13.0 | shows |" in report
     assert "| 1.4.1 | 2.13.0 | does not show |" in report
+
+
+@pytest.mark.parametrize(("uncut", "also"), [(f"{NUMERIC.bucket}/x", (f"{NUMERIC.bucket}/x",)), (NUMERIC.bucket, ())])
+def test_a_new_entry_knows_the_bucket_of_the_uncut_case_as_well(tmp_path, python, uncut, also):
+    made = Minimized(bucket=uncut, final="f", origin="o.json", case="c.json", operators=("neg",), state="minimized")
+    folder, _ = bug(tmp_path, python, minimized=made)
+    expected = read_entry(folder).status.lines["default"]
+    assert (expected.bucket, expected.also) == (NUMERIC.bucket, also)
 
 
 def test_a_neighbour_is_shown_as_code(tmp_path, python):

@@ -7,12 +7,14 @@ from generators.cases import draw_block
 from harness.case import Case, Constant, Distribution, Graph, Input, Node, Seeds, case_digest
 from harness.checking import check_case, value_types
 from harness.errors import BadInput
+from harness.protocol import CaseResult
+from harness.reduction import judging
 from harness.reduction.data import data_cuts
 from harness.reduction.measure import distance, measure
 from harness.reduction.search import KINDS, begin, reduce_case
 from harness.reduction.sizes import attribute_cuts, size_cuts
 from harness.reduction.structure import structural_cuts
-from harness.triage import contains_in_order, operator_chain
+from harness.triage import Finding, contains_in_order, operator_chain
 
 
 def node(name, operator, *inputs, **attributes):
@@ -204,3 +206,39 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path):
     reduce_case(begin("bucket", CHAIN, file), shows_in_order("neg"), checkpoint=file)
     with pytest.raises(BadInput, match="another case or bucket"):
         begin("other", CHAIN, file)
+
+
+LEGS = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u55/"
+
+
+class Ran:
+    """A pool whose every case shows one finding."""
+
+    jobs = 1
+
+    def __init__(self, finding):
+        self.finding = finding
+
+    def run(self, tasks):
+        for task in tasks:
+            yield CaseResult(case=task.case, target="ethos-u55-128", legs={}, findings=(self.finding,))
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "verdict"),
+    [
+        (f"{LEGS}input", f"{LEGS}CONCAT", "shows"),  # what follows the wrong step was cut away
+        (f"{LEGS}input", f"{LEGS}input", "shows"),
+        (f"{LEGS}input", f"{LEGS.replace('u55', 'u85')}input", "other"),
+        ("v1/stream/overlap/run/Vela/ethos-u55/CONV", "v1/stream/overlap/run/Vela/ethos-u55/POOL", "other"),
+        ("v1/numeric/x,-out-of-range-input-only/run/-/tosa-int/", "v1/numeric/x/run/-/tosa-int/", "shows"),
+    ],
+)
+def test_a_cut_case_shows_the_bug_whatever_follows_the_wrong_step(tmp_path, first, later, verdict):
+    def finding(bucket):
+        words = {"oracle": bucket.split("/")[1], "kind": "k", "stage": "run", "message": "m", "recipe": "a8w8"}
+        return Finding(bucket=bucket, target="ethos-u55-128", case="c.json", **words)
+
+    judge = judging.BucketJudge(finding(first), (), Ran(finding(later)), tmp_path)
+    assert judge([CHAIN]) == [verdict]
+    assert [item.bucket for item in judge.found.values()] == [later] * (verdict == "shows")

@@ -121,7 +121,8 @@ def _compare(subjects: list[Path], json_file: str | None) -> NoReturn:
     found = []
     for row in compare(files):
         found.append(row)
-        _say(f"{len(found)}/{len(files)} {row.case}: {row.difference or 'the same'}")
+        verdict = row.difference or ("not repeatable" if row.unstable else "the same")
+        _say(f"{len(found)}/{len(files)} {row.case}: {verdict}")
     write_json(json_file, {"cases": [msgspec.to_builtins(row) for row in found]})
     if json_file != "-":
         click.echo("\n".join([installed_line(), *sameness_lines(found)]))

@@ -2,10 +2,12 @@
 
 import json
 import sys
+from concurrent.futures import Future
+from contextlib import nullcontext
 
 import pytest
 
-from harness.bench import telling
+from harness.bench import sameness, telling
 from harness.bench.contest import Contest, Contestant, turned
 from harness.bench.figures import Sample, left_out, pairs, percentile, ratio, row
 from harness.bench.growth import SIZES, chain, exponent, sizes_of, table
@@ -13,6 +15,7 @@ from harness.bench.sameness import Compared, difference
 from harness.bench.sameness import lines as sameness_lines
 from harness.bench.subjects import Subject
 from harness.bench.telling import Outcome
+from harness.case import encode_case
 from harness.checking import check_case
 from harness.compat.warm import TRICKS, names
 from harness.errors import BadInput
@@ -253,8 +256,47 @@ def test_what_differs_between_warm_and_cold_is_told_and_counted():
     rows = [
         Compared(case="a.json", difference="", compiles=True),
         Compared(case="b.json", difference="2 bytes warm, b raises cold", compiles=False),
+        Compared(case="c.json", difference="", compiles=True, unstable=True),
     ]
     assert sameness_lines(rows) == [
         "DIFFERS b.json: 2 bytes warm, b raises cold",
-        "2 cases warm and cold: 1 compile, 1 do not; 1 differ",
+        "not repeatable without tricks either: c.json",
+        "3 cases warm and cold: 2 compile, 1 do not; 1 differ",
     ]
+
+
+class Answers:
+    """Pools in the order in which they are started: each emits the same program of every case."""
+
+    def __init__(self, *programs):
+        self.programs, self.started = programs, 0
+
+    def __call__(self, jobs, *, command):
+        self.started += 1
+        return Emits(self.programs[self.started - 1])
+
+
+class Emits(nullcontext):
+    def __init__(self, program):
+        super().__init__(self)
+        self.program = program
+
+    def emit(self, task):
+        return Emitted(program=self.program)
+
+    def emit_all(self, tasks):
+        for task in tasks:
+            done = Future()
+            done.set_result(self.emit(task))
+            yield done
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [(b"cold", ("other bytes: 4 warm, 4 cold", False)), (b"else", ("", True))],
+)
+def test_a_difference_counts_only_where_the_plain_sequence_repeats_itself(tmp_path, monkeypatch, again, expected):
+    monkeypatch.setattr(sameness, "Pool", Answers(b"warm", b"cold", again))
+    (tmp_path / "a.json").write_bytes(encode_case(chain(1, "TOSA-1.0+INT")))
+    [found] = sameness.compare([tmp_path / "a.json"])
+    assert (found.difference, found.unstable) == expected

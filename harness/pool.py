@@ -53,6 +53,8 @@ AHEAD = 4
 _DETAIL_LINES = 60
 _TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 """Marks of the line that says why, the most specific first."""
+_SUMMARY_END = "Neural network macs"
+"""How Vela's summary of a delegate ends: what stands up to there is of one that it had compiled."""
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -320,6 +322,8 @@ def finding_of_death(path: str, death: Death) -> Finding:
 def telling_line(log: str) -> str:
     """The line of native output that says why: a dying program prints a stack trace after it."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
+    ends = [place for place, line in enumerate(lines, 1) if line.startswith(_SUMMARY_END)]
+    lines = lines[ends[-1] :] if ends else lines
     for pattern in _TELLING:
         for line in lines:
             if pattern in line:

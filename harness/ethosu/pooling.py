@@ -52,7 +52,7 @@ def _reduce_sum(npu: Npu, kernel: Kernel) -> None:
     if (kernel.reach_y, kernel.reach_x) != (1, 1):
         raise Unimplemented(f"REDUCE_SUM with a {kernel.reach_y}x{kernel.reach_x} kernel is not implemented")
     ifm = windowed_ifm(npu, kernel, npu.registers.get("IFM_DEPTH_M1") + 1)
-    ifm = ifm[:: kernel.stride_y, :: kernel.stride_x]
+    ifm = padded(ifm, kernel)[:: kernel.stride_y, :: kernel.stride_x]
     accumulate(npu, np.broadcast_to(ifm.sum(axis=2, keepdims=True), ofm_shape(npu)))
 
 

@@ -32,6 +32,8 @@ STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
             f"FATAL ERROR AT x.cpp:784\n[Internal] OpTable input out of range\n{STACK}",
             "[Internal] OpTable input out of range",
         ),
+        ("Network summary for out\nNeural network macs   8 MACs/batch\n\n", "no native output"),
+        ("Neural network macs   8 MACs/batch\nAssertion x failed\n", "Assertion x failed"),
         (f"terminate called\n  what():  bad index\n{STACK}", "what():  bad index"),
     ],
 )

@@ -105,6 +105,12 @@ def test_reduce_sum_adds_channels(accelerator: Accelerator) -> None:
     assert _result(_run(accelerator, commands, [ifm], (1, 2, 1)), (2,)) == [6, 7]
 
 
+def test_rows_of_padding_have_a_sum_of_zero() -> None:
+    ifm = np.array([[1, 2, 3], [-4, 5, 6]], np.int8).reshape(1, 2, 3)
+    commands = _pool(U55, 2, (1, 2, 3), (3, 2, 1), IFM_PAD_BOTTOM=2)
+    assert _result(_run(U55, commands, [ifm], (3, 2, 1)), (3, 2)) == [[6, 7], [0, 0], [0, 0]]
+
+
 @pytest.mark.parametrize(("mode", "expected"), [(6, [[1], [0]]), (7, [[1, 0, 0]])])
 def test_argmax_gives_the_first_maximum(mode: int, expected: list[list[int]]) -> None:
     ifm = np.array([[3, 9, 9], [7, 7, 1]], np.int8).reshape(2, 3, 1)

@@ -8,6 +8,7 @@ one that did not run.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from harness.corpus import Entry, known_by
 from harness.protocol import CaseResult
 from harness.registry import legs
 from harness.triage import Finding, any_family, measured_size
+
+NUMBERS = re.compile(r"-?(?:0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+"""Numbers in a sentence; what is said of two cases often differs in nothing else."""
 
 SHOWN_PER_BUCKET = 2
 LONGEST_CHAIN = 12
@@ -92,9 +96,18 @@ class Tally:
         table = {}
         for name in legs():
             reasons = self.skipped.get(name, Counter())
-            why = "; ".join(f"{count}x {reason}" for reason, count in reasons.most_common())
+            why = "; ".join(f"{count}x {reason}" for reason, count in by_kind(reasons))
             table[name] = {"ran": self.ran[name], "skipped": sum(reasons.values()), "why": why}
         return table
+
+
+def by_kind(reasons: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Reasons and how often: what differs in numbers only is one, told in the words of the commonest; that first."""
+    kinds: dict[str, tuple[str, int]] = {}
+    for text, count in sorted(reasons.items(), key=lambda item: -item[1]):
+        first, before = kinds.get(NUMBERS.sub("N", text), (text, 0))
+        kinds[NUMBERS.sub("N", text)] = (first, before + count)
+    return sorted(kinds.values(), key=lambda item: -item[1])
 
 
 def counted(findings: Sequence[Finding], strict: bool) -> list[Finding]:

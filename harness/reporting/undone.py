@@ -17,10 +17,9 @@ from harness.registry import legs
 from harness.reporting.material import Drawn, Judged, per_graph
 from harness.reporting.merging import missing_shards
 from harness.reporting.words import counted
-from harness.summary import Tally
+from harness.summary import NUMBERS, Tally, by_kind
 from harness.triage import Finding, any_family
 
-_NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _NODES = re.compile(r"\b[nxck]\d+\b")
 
 
@@ -83,7 +82,7 @@ def undone(judged: Judged, drawn: Drawn) -> Undone:
 
 def _leg(tally: Tally, name: str) -> LegRow:
     reasons = tally.skipped.get(name, Counter())
-    why = tuple(Reason(text, count) for text, count in reasons.most_common())
+    why = tuple(Reason(text, count) for text, count in by_kind(reasons))
     return LegRow(name, tally.ran[name], sum(reasons.values()), why)
 
 
@@ -120,7 +119,7 @@ def _counted(reasons: Iterable[tuple[str, str]]) -> tuple[Reason, ...]:
     """Reasons regardless of numbers and node names, the most frequent first."""
     found: dict[str, Reason] = {}
     for text, case in reasons:
-        key = _NODES.sub("NAME", _NUMBERS.sub("N", text))
+        key = _NODES.sub("NAME", NUMBERS.sub("N", text))
         first = found.get(key, Reason(text, 0, PurePosixPath(case).name))
         found[key] = Reason(first.text, first.count + 1, first.case)
     return tuple(sorted(found.values(), key=lambda item: -item.count))

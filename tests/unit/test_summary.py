@@ -27,6 +27,23 @@ def test_a_skipped_leg_is_counted_with_its_reason():
     assert "leg ethos-u-model: ran 0, skipped 2 (2x not installed)" in listing(tally)
 
 
+def test_reasons_that_differ_in_numbers_are_one_in_the_words_of_the_commonest():
+    tally = Tally()
+    for reason in (
+        "24 bytes where 96 are",
+        "2 bytes where 8 are",
+        "2 bytes where 8 are",
+        "at 0x0120: no",
+        "at 0x03cc: no",
+    ):
+        tally.add(CaseResult(case="c", legs={"eager": reason}))
+    assert tally.leg_table()["eager"] == {
+        "ran": 0,
+        "skipped": 5,
+        "why": "3x 2 bytes where 8 are; 2x at 0x0120: no",
+    }
+
+
 def test_the_listing_shows_chain_target_size_and_case():
     tally = Tally()
     tally.add(CaseResult(case="c.json", findings=(FINDING,)))

@@ -1,7 +1,7 @@
 """``duplicate-users-keep-domains``: equal calls are merged only if they are quantized alike.
 
 For ``--correction FILE``; not certified, and so not one of ``harness/corrections``. Alone it mended
-the bug in all of 378 comparisons and broke nothing; together with all corrections two of 280
+the bug in 377 comparisons wherever it showed, and broke nothing; together with all corrections two of 280
 drawn cases are wrong, one of them because the CLAMP of ``qmin-clamped`` behind a mean of several
 batches meets a defect of Vela's.
 """

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from generators.blocks import combine, conv, factory, image, pick, pointwise, rectify
+from hypothesis import strategies as st
+
 from generators.pool import GraphPool
-from generators.sizes import draw_shape, one_in
+from generators.sizes import GROWING, draw_shape, one_in, within
 from harness.case import TensorType
 
 
@@ -33,56 +34,102 @@ class Motif:
     weight: int = 1
 
 
+def _pick(pool: GraphPool, *options: Any) -> Any:
+    return pool.draw(st.sampled_from(options))
+
+
+def _image(pool: GraphPool, *, channels: tuple[int, ...] = (2, 4, 3, 8, 1), most: int = 9) -> str:
+    """A new input (batch, channels, height, width) with sides of 4 (3 now and then) to ``most``."""
+    sides = within((4, 5, 6, 8, 3, 7, 9), most)
+    batch, depth, height = _pick(pool, 1, 1, 1, 2), _pick(pool, *channels), _pick(pool, *sides)
+    return pool.input((batch, depth, height, _pick(pool, *within(sides, GROWING // (batch * depth * height)))))
+
+
+def conv(pool: GraphPool, source: str, outer: int, **changes: Any) -> str:
+    """A convolution; 3x3 that keeps the size unless ``changes`` say otherwise."""
+    window = {"kernel": [3, 3], "stride": [1, 1], "padding": [1, 1], "dilation": [1, 1]}
+    return pool.add("conv2d", source, **({"out_channels": outer, **window, "groups": 1, "bias": True} | changes))
+
+
+def pointwise(pool: GraphPool, source: str, outer: int) -> str:
+    return conv(pool, source, outer, kernel=[1, 1], padding=[0, 0])
+
+
+def rectify(pool: GraphPool, source: str) -> str:
+    """An activation whose lower end is zero, most often relu."""
+    kind = _pick(pool, "relu", "relu", "relu", "relu6", "hardtanh", "clamp")
+    bounds: dict[str, dict[str, Any]] = {"hardtanh": {"min": 0.0, "max": 6.0}, "clamp": {"min": 0.0, "max": None}}
+    return pool.add(kind, source, **bounds.get(kind, {}))
+
+
+def factory(pool: GraphPool, shape: tuple[int, ...]) -> str:
+    kind = _pick(pool, "full", "zeros", "ones", "full")
+    parameters = {"value": _pick(pool, 0.0, 1.0, 0.5, -2.0)} if kind == "full" else {}
+    return pool.constant(kind, shape, **parameters)
+
+
+def combine(pool: GraphPool, kind: str, *operands: str) -> str:
+    """Any operator of two or more values that meet: cat and stack along dimension 1 or 0, or arithmetic."""
+    attributes: dict[str, Any] = {"scalar": None, "side": None}
+    if kind in ("cat", "stack"):
+        attributes = {"dim": min(1, len(pool.shape(operands[0])) - 1)}
+    elif kind in ("minimum", "maximum"):
+        attributes = {}
+    elif kind in ("add", "sub"):
+        attributes["alpha"] = 1
+    return pool.add(kind, *operands, **attributes)
+
+
 def full_cat_conv(pool: GraphPool) -> None:
-    source = image(pool, channels=(4, 2, 3))
+    source = _image(pool, channels=(4, 2, 3))
     batch, channels, height, width = pool.shape(source)
-    kept = pool.add("slice", source, dim=1, start=None, stop=pick(pool, 1, 2), step=1)
+    kept = pool.add("slice", source, dim=1, start=None, stop=_pick(pool, 1, 2), step=1)
     added = channels - pool.shape(kept)[1] or 1
     if one_in(pool.draw, 3):
-        kind = pick(pool, "full_like", "zeros_like", "ones_like")
+        kind = _pick(pool, "full_like", "zeros_like", "ones_like")
         blank = pool.add(kind, kept, **({"value": 0.5} if kind == "full_like" else {}))
     else:
         blank = factory(pool, (batch, added, height, width))
-    joined = pool.add("cat", *pick(pool, (blank, kept), (kept, blank)), dim=pick(pool, 1, -3))
-    pointwise(pool, joined, pick(pool, 2, 1, 4))
+    joined = pool.add("cat", *_pick(pool, (blank, kept), (kept, blank)), dim=_pick(pool, 1, -3))
+    pointwise(pool, joined, _pick(pool, 2, 1, 4))
 
 
 def conv_relu_cat_conv(pool: GraphPool) -> None:
     """A rectified branch and a sibling in one domain; whether zp is qmin depends on the sibling."""
-    source = image(pool)
-    branch = rectify(pool, conv(pool, source, pick(pool, 4, 2, 3)))
+    source = _image(pool)
+    branch = rectify(pool, conv(pool, source, _pick(pool, 4, 2, 3)))
     sibling = pool.input(pool.shape(branch))
-    join = pick(pool, "cat", "cat", "cat", "cat", "cat", "stack", "maximum", "add")
-    operands = pick(pool, (branch, sibling), (sibling, branch))
+    join = _pick(pool, "cat", "cat", "cat", "cat", "cat", "stack", "maximum", "add")
+    operands = _pick(pool, (branch, sibling), (sibling, branch))
     joined = combine(pool, join, *operands)
     if join == "cat" and not one_in(pool.draw, 4):
-        pointwise(pool, joined, pick(pool, 4, 1, 2))
+        pointwise(pool, joined, _pick(pool, 4, 1, 2))
 
 
 def cat_of_ramps(pool: GraphPool) -> None:
-    height, width = pick(pool, 2, 4, 3, 6), pick(pool, 3, 5, 2, 4)
+    height, width = _pick(pool, 2, 4, 3, 6), _pick(pool, 3, 5, 2, 4)
     shape = (1, 1, height, width)
-    ends = pick(pool, (-0.8, 0.8), (-1.0, 1.0), (0.0, 1.0))
+    ends = _pick(pool, (-0.8, 0.8), (-1.0, 1.0), (0.0, 1.0))
     across = pool.constant("ramp", shape, start=ends[0], stop=ends[1], dim=3)
     down = pool.constant("ramp", shape, start=-0.75, stop=0.75, dim=2)
     operands = [across, down]
     if one_in(pool.draw, 3):
-        operands.append(pool.input((1, pick(pool, 1, 2), height, width)))
+        operands.append(pool.input((1, _pick(pool, 1, 2), height, width)))
     grid = pool.add("cat", *operands, dim=1)
     if one_in(pool.draw, 3):
         combine(pool, "mul", grid, pool.input(pool.shape(grid)))
 
 
 def attention(pool: GraphPool) -> None:
-    heads, depth, length = pick(pool, 2, 1, 4), pick(pool, 4, 2, 3), pick(pool, 4, 5, 3, 8)
-    source = pool.input((pick(pool, 1, 1, 2), length, heads * depth))
+    heads, depth, length = _pick(pool, 2, 1, 4), _pick(pool, 4, 2, 3), _pick(pool, 4, 5, 3, 8)
+    source = pool.input((_pick(pool, 1, 1, 2), length, heads * depth))
     batch = pool.shape(source)[0]
     if one_in(pool.draw, 3):
         score = pool.add("matmul", source, pool.add("transpose", source, dim0=1, dim1=2))
         weights = pool.add("softmax", pool.add("div", score, scalar=2.0), dim=-1)
-        pool.add(pick(pool, "matmul", "bmm"), weights, source)
+        pool.add(_pick(pool, "matmul", "bmm"), weights, source)
         return
-    value = pool.add("linear", source, out_features=heads * depth, bias=pick(pool, True, False))
+    value = pool.add("linear", source, out_features=heads * depth, bias=_pick(pool, True, False))
     split = pool.add("permute", pool.add("view", value, shape=[batch, length, heads, depth]), dims=[0, 2, 1, 3])
     keys = pool.add("transpose", split, dim0=-2, dim1=-1)
     weights = pool.add("softmax", pool.add("matmul", split, keys), dim=-1)
@@ -91,15 +138,15 @@ def attention(pool: GraphPool) -> None:
 
 
 def conv_relu_permute_reshape(pool: GraphPool) -> None:
-    source = image(pool)
-    branch = rectify(pool, conv(pool, source, pick(pool, 4, 2, 8)))
-    moved = pool.add("permute", branch, dims=pick(pool, [0, 2, 3, 1], [0, 3, 2, 1], [0, 2, 1, 3]))
+    source = _image(pool)
+    branch = rectify(pool, conv(pool, source, _pick(pool, 4, 2, 8)))
+    moved = pool.add("permute", branch, dims=_pick(pool, [0, 2, 3, 1], [0, 3, 2, 1], [0, 2, 1, 3]))
     first, second, third, last = pool.shape(moved)
     part = next(size for size in (4, 3, 2, 1) if last % size == 0)
     pool.add(
         "reshape",
         moved,
-        shape=pick(
+        shape=_pick(
             pool,
             [first, second, third, part, last // part],
             [first, second, third * part, last // part],
@@ -111,7 +158,7 @@ def conv_relu_permute_reshape(pool: GraphPool) -> None:
 
 def views_of_an_input(pool: GraphPool) -> None:
     """view or permute of module inputs that meet in an elementwise operator or cat."""
-    source = pool.input(draw_shape(pool.draw, pick(pool, 4, 3, 2)))
+    source = pool.input(draw_shape(pool.draw, _pick(pool, 4, 3, 2)))
     rank = len(pool.shape(source))
     moved = (
         pool.add("permute", source, dims=[*range(1, rank), 0])
@@ -120,75 +167,75 @@ def views_of_an_input(pool: GraphPool) -> None:
     )
     other = pool.input(pool.shape(moved))
     if one_in(pool.draw, 2):
-        pool.add("cat", moved, other, dim=pick(pool, 0, -1))
+        pool.add("cat", moved, other, dim=_pick(pool, 0, -1))
     else:
         combine(pool, "add", moved, other)
 
 
 def linear_reshape(pool: GraphPool) -> None:
-    source = pool.input(draw_shape(pool.draw, pick(pool, 2, 3)))
-    outer = pick(pool, 4, 6, 8)
+    source = pool.input(draw_shape(pool.draw, _pick(pool, 2, 3)))
+    outer = _pick(pool, 4, 6, 8)
     value = pool.add("linear", source, out_features=outer, bias=True)
-    pool.add(pick(pool, "view", "reshape"), value, shape=[*pool.shape(value)[:-1], 2, outer // 2])
+    pool.add(_pick(pool, "view", "reshape"), value, shape=[*pool.shape(value)[:-1], 2, outer // 2])
 
 
 def cat_view_relu(pool: GraphPool) -> None:
-    source = image(pool)
+    source = _image(pool)
     other = source if one_in(pool.draw, 3) else pool.operand(pool.type_of(source))
     joined = pool.add("cat", source, other, dim=1)
     rectify(pool, pool.add("view", joined, shape=[pool.shape(joined)[0], -1]))
 
 
 def split_cat(pool: GraphPool) -> None:
-    source = image(pool, channels=(4, 2, 8))
-    kind, half = pick(pool, "split", "chunk"), pool.shape(source)[1] // 2
+    source = _image(pool, channels=(4, 2, 8))
+    kind, half = _pick(pool, "split", "chunk"), pool.shape(source)[1] // 2
     attributes = {"sizes": half} if kind == "split" else {"chunks": 2}
-    first, second = pool.add_all(kind, source, **attributes, dim=pick(pool, 1, -3))
+    first, second = pool.add_all(kind, source, **attributes, dim=_pick(pool, 1, -3))
     if one_in(pool.draw, 2):
         first = rectify(pool, first)
-    pool.add("cat", *pick(pool, (second, first), (first, second)), dim=1)
+    pool.add("cat", *_pick(pool, (second, first), (first, second)), dim=1)
 
 
 def add_parameter(pool: GraphPool) -> None:
-    source = pool.input(draw_shape(pool.draw, pick(pool, 4, 3, 2, 1)))
+    source = pool.input(draw_shape(pool.draw, _pick(pool, 4, 3, 2, 1)))
     shape = pool.shape(source)
-    parameter = pool.draw_constant(pick(pool, shape, shape[-1:], (1,) * len(shape)))
-    combine(pool, pick(pool, "add", "mul", "sub"), source, parameter)
+    parameter = pool.draw_constant(_pick(pool, shape, shape[-1:], (1,) * len(shape)))
+    combine(pool, _pick(pool, "add", "mul", "sub"), source, parameter)
 
 
 def clamp_pair(pool: GraphPool) -> None:
-    source = image(pool)
+    source = _image(pool)
     if one_in(pool.draw, 2):
         source = conv(pool, source, 2)
-    low, high = pick(pool, (-1.0, 1.0), (0.0, 6.0), (-2.0, 0.5))
+    low, high = _pick(pool, (-1.0, 1.0), (0.0, 6.0), (-2.0, 0.5))
     rectify(pool, pool.add("hardtanh", source, min=low, max=high))
 
 
 def two_users(pool: GraphPool) -> None:
     """One producer, two users that need the same rescale, which meet again or do not."""
-    kind = pick(pool, "conv2d", "linear", "addmm")
-    source = image(pool) if kind == "conv2d" else pool.input(draw_shape(pool.draw, 2))
+    kind = _pick(pool, "conv2d", "linear", "addmm")
+    source = _image(pool) if kind == "conv2d" else pool.input(draw_shape(pool.draw, 2))
     if kind == "conv2d":
         shared = conv(pool, source, 4)
     elif kind == "linear":
         shared = pool.add("linear", source, out_features=4, bias=True)
     else:
         right = pool.operand(TensorType((pool.shape(source)[1], 4)))
-        shared = pool.add("addmm", pool.draw_constant(pick(pool, (4,), (1,))), source, right, beta=1, alpha=1)
-    first = pool.add(pick(pool, "relu", "neg", "hardswish"), shared)
-    second = pool.add(pick(pool, "sigmoid", "tanh", "abs", "relu"), shared)
+        shared = pool.add("addmm", pool.draw_constant(_pick(pool, (4,), (1,))), source, right, beta=1, alpha=1)
+    first = pool.add(_pick(pool, "relu", "neg", "hardswish"), shared)
+    second = pool.add(_pick(pool, "sigmoid", "tanh", "abs", "relu"), shared)
     if one_in(pool.draw, 2):
         combine(pool, "mul", first, second)
 
 
 def repeat_of_ones(pool: GraphPool) -> None:
-    source = pool.input(draw_shape(pool.draw, pick(pool, 2, 1, 3)))
+    source = pool.input(draw_shape(pool.draw, _pick(pool, 2, 1, 3)))
     rank = len(pool.shape(source)) + 1
     pool.add("add", pool.add("repeat", source, repeats=[1] * rank), scalar=1.0, side="right", alpha=1)
 
 
 def pool_of_the_plane(pool: GraphPool) -> None:
-    source = image(pool)
+    source = _image(pool)
     plane = list(pool.shape(source)[2:])
     if one_in(pool.draw, 2):
         pool.add("adaptive_avg_pool2d", source, output=[1, 1])
@@ -197,7 +244,7 @@ def pool_of_the_plane(pool: GraphPool) -> None:
             "avg_pool2d",
             source,
             kernel=plane,
-            stride=pick(pool, None, [1, 1]),
+            stride=_pick(pool, None, [1, 1]),
             padding=[0, 0],
             ceil_mode=False,
             count_include_pad=True,
@@ -205,16 +252,16 @@ def pool_of_the_plane(pool: GraphPool) -> None:
 
 
 def conv_relu(pool: GraphPool) -> None:
-    source = image(pool)
+    source = _image(pool)
     channels = pool.shape(source)[1]
-    groups = pick(pool, 1, channels)
-    rectify(pool, conv(pool, source, channels * pick(pool, 1, 2), groups=groups, bias=pick(pool, True, False)))
+    groups = _pick(pool, 1, channels)
+    rectify(pool, conv(pool, source, channels * _pick(pool, 1, 2), groups=groups, bias=_pick(pool, True, False)))
 
 
 def lstm_gate(pool: GraphPool) -> None:
     """f * c + i * g of an LSTM cell: two products into a sum."""
-    size = pick(pool, 4, 3, 8)
-    source = pool.input((pick(pool, 1, 2), size))
+    size = _pick(pool, 4, 3, 8)
+    source = pool.input((_pick(pool, 1, 2), size))
     state = pool.input(pool.shape(source))
     gates = pool.add("linear", source, out_features=3 * size, bias=True)
     forget, keep, new = pool.add_all("chunk", gates, chunks=3, dim=1)
@@ -227,19 +274,19 @@ def lstm_gate(pool: GraphPool) -> None:
 def dilated_max_pool(pool: GraphPool) -> None:
     pool.add(
         "max_pool2d",
-        image(pool),
+        _image(pool),
         kernel=[2, 2],
         stride=[1, 1],
-        padding=pick(pool, [0, 0], [1, 1]),
+        padding=_pick(pool, [0, 0], [1, 1]),
         dilation=[2, 2],
-        ceil_mode=pick(pool, False, True),
+        ceil_mode=_pick(pool, False, True),
     )
 
 
 def grouped_transposed_conv(pool: GraphPool) -> None:
-    source = image(pool, channels=(4, 2), most=6)
-    groups = pick(pool, 2, 1)
-    extra = pick(pool, 0, 1)
+    source = _image(pool, channels=(4, 2), most=6)
+    groups = _pick(pool, 2, 1)
+    extra = _pick(pool, 0, 1)
     pool.add(
         "conv_transpose2d",
         source,
@@ -250,36 +297,36 @@ def grouped_transposed_conv(pool: GraphPool) -> None:
         output_padding=[extra, extra],
         dilation=[1, 1],
         groups=groups,
-        bias=pick(pool, True, False),
+        bias=_pick(pool, True, False),
     )
 
 
 def residual(pool: GraphPool) -> None:
-    source = image(pool)
+    source = _image(pool)
     sum_ = combine(pool, "add", conv(pool, source, pool.shape(source)[1]), source)
     rectify(pool, sum_)
 
 
 def squeeze_and_excite(pool: GraphPool) -> None:
-    source = image(pool)
+    source = _image(pool)
     channels = pool.shape(source)[1]
     squeezed = pool.add("mean", source, dims=[2, 3], keepdim=True)
     gate = pool.add("sigmoid", pointwise(pool, rectify(pool, pointwise(pool, squeezed, 2)), channels))
-    combine(pool, "mul", *pick(pool, (source, gate), (gate, source)))
+    combine(pool, "mul", *_pick(pool, (source, gate), (gate, source)))
 
 
 def wide_and_narrow_users(pool: GraphPool) -> None:
     """A convolution with an elementwise user and, behind a permute, a summing one (a16w8: int16 and int32)."""
-    shared = conv(pool, image(pool), 4)
+    shared = conv(pool, _image(pool), 4)
     pool.add("relu", shared)
-    pool.add(pick(pool, "sum", "mean"), pool.add("permute", shared, dims=[0, 2, 3, 1]), dims=[-1], keepdim=True)
+    pool.add(_pick(pool, "sum", "mean"), pool.add("permute", shared, dims=[0, 2, 3, 1]), dims=[-1], keepdim=True)
 
 
 def identities(pool: GraphPool) -> None:
     """Layout operators that do nothing: alone they left a program without a writer for its output."""
-    source = pool.input(draw_shape(pool.draw, pick(pool, 2, 1, 4)))
+    source = pool.input(draw_shape(pool.draw, _pick(pool, 2, 1, 4)))
     shape = list(pool.shape(source))
-    kind = pick(pool, "permute", "view", "squeeze", "expand", "repeat")
+    kind = _pick(pool, "permute", "view", "squeeze", "expand", "repeat")
     if kind == "squeeze" and shape[-1] == 1:
         kind = "view"
     attributes: dict[str, dict[str, Any]] = {
@@ -294,42 +341,33 @@ def identities(pool: GraphPool) -> None:
 
 def permuted_view(pool: GraphPool) -> None:
     """A view from rank 4 to rank 4 next to a permute, which layout elimination once mixed up."""
-    source = conv(pool, image(pool, channels=(4, 2)), 4)
+    source = conv(pool, _image(pool, channels=(4, 2)), 4)
     batch, channels, height, width = pool.shape(source)
-    shape = pick(
+    shape = _pick(
         pool,
         [batch, channels // 2, height * 2, width],
         [batch, height, width, channels],
         [batch, channels * height, 1, width],
     )
     viewed = pool.add("view", source, shape=shape)
-    pool.add("permute", viewed, dims=pick(pool, [0, 2, 3, 1], [0, 3, 1, 2], [0, 1, 3, 2]))
+    pool.add("permute", viewed, dims=_pick(pool, [0, 2, 3, 1], [0, 3, 1, 2], [0, 1, 3, 2]))
 
 
 def same_tensor_twice(pool: GraphPool) -> None:
     """An input, what an operator makes of it, or a constant, joined with itself."""
-    shape = draw_shape(pool.draw, pick(pool, 4, 2, 3))
-    kind = pick(pool, "input", "relu", "ramp")
+    shape = draw_shape(pool.draw, _pick(pool, 4, 2, 3))
+    kind = _pick(pool, "input", "relu", "ramp")
     ramp = {"start": 0.0, "stop": 1.0, "dim": len(shape) - 1}
     source = pool.constant("ramp", shape, **ramp) if kind == "ramp" else pool.input(shape)
     if kind == "relu":
         source = pool.add("relu", source)
-    combine(pool, pick(pool, "cat", "stack", "add", "mul", "minimum"), source, source)
-
-
-def same_operator_twice(pool: GraphPool) -> None:
-    """One operator applied to one tensor twice; only the first result shares its domain with a wider sibling."""
-    source = pool.input(draw_shape(pool.draw, pick(pool, 4, 2, 3)))
-    kind = pick(pool, "sigmoid", "tanh", "gelu", "abs", "neg", "ones_like", "relu")
-    first, second = pool.add(kind, source), pool.add(kind, source)
-    operands = pick(pool, (first, pool.input(pool.shape(first))), (second, pool.input(pool.shape(second))))
-    combine(pool, pick(pool, "cat", "cat", "cat", "maximum"), *operands)
+    combine(pool, _pick(pool, "cat", "stack", "add", "mul", "minimum"), source, source)
 
 
 def near_the_end_of_a_table(pool: GraphPool) -> None:
     """Two tables in a row: the second one gets codes close to qmax."""
-    first = pool.add(pick(pool, "sigmoid", "tanh"), pool.input(draw_shape(pool.draw, pick(pool, 4, 2))))
-    pool.add(pick(pool, "sigmoid", "tanh", "gelu", "hardswish"), first)
+    first = pool.add(_pick(pool, "sigmoid", "tanh"), pool.input(draw_shape(pool.draw, _pick(pool, 4, 2))))
+    pool.add(_pick(pool, "sigmoid", "tanh", "gelu", "hardswish"), first)
 
 
 MOTIFS = (
@@ -357,6 +395,5 @@ MOTIFS = (
     Motif("identities", "#22436, #19662", identities),
     Motif("permuted-view", "#18555, #18167", permuted_view),
     Motif("same-tensor-twice", "#21725", same_tensor_twice),
-    Motif("same-operator-twice", "#15218", same_operator_twice),
     Motif("near-the-end-of-a-table", "#18873, #21629", near_the_end_of_a_table),
 )

@@ -91,6 +91,7 @@ CORRECTION = Correction(
         "vela-batched-amax-sigmoid",
         "vela-batched-pointwise-conv-table",
         "vela-batched-transposed-activation",
+        "vela-batched-dilated-pool-activation",
     ),
     cause=(
         "Vela 5.1.0 reshapes reductions, transposes and 1x1 convolutions of several batches to fewer axes. A TABLE or "

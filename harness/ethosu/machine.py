@@ -136,8 +136,6 @@ def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch 
             return StreamError(error.problem, command.offset)
         except StreamError as error:
             return type(error)(error.problem, command.offset)
-        except ValueError as error:  # shapes that only a malformed stream has must not end the worker
-            return Unimplemented(f"{command.name} with these registers is beyond the model: {error}", command.offset)
         except MemoryError:
             return StreamError("needs more memory than there is", command.offset)
         if branched and npu.step - branched > MOST_REPEATED:

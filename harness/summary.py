@@ -23,8 +23,7 @@ from harness.protocol import CaseResult
 from harness.registry import legs
 from harness.triage import Finding, any_family, measured_size
 
-NUMBERS = re.compile(r"-?(?:0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
-"""Numbers in a sentence; what is said of two cases often differs in nothing else."""
+_NUMBERS = re.compile(r"-?(?:0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 SHOWN_PER_BUCKET = 2
 LONGEST_CHAIN = 12
@@ -101,12 +100,18 @@ class Tally:
         return table
 
 
+def kind_of(text: str) -> str:
+    """A sentence without its numbers, those of nodes included: what is said of two cases often differs in no more."""
+    return _NUMBERS.sub("N", text)
+
+
 def by_kind(reasons: Mapping[str, int]) -> list[tuple[str, int]]:
     """Reasons and how often: what differs in numbers only is one, told in the words of the commonest; that first."""
     kinds: dict[str, tuple[str, int]] = {}
     for text, count in sorted(reasons.items(), key=lambda item: -item[1]):
-        first, before = kinds.get(NUMBERS.sub("N", text), (text, 0))
-        kinds[NUMBERS.sub("N", text)] = (first, before + count)
+        kind = kind_of(text)
+        first, before = kinds.get(kind, (text, 0))
+        kinds[kind] = (first, before + count)
     return sorted(kinds.values(), key=lambda item: -item[1])
 
 

@@ -7,7 +7,6 @@ counted, with one case as an example; numbers and names of graphs in a reason do
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,10 +16,8 @@ from harness.registry import legs
 from harness.reporting.material import Drawn, Judged, per_graph
 from harness.reporting.merging import missing_shards
 from harness.reporting.words import counted
-from harness.summary import NUMBERS, Tally, by_kind
+from harness.summary import Tally, by_kind, kind_of
 from harness.triage import Finding, any_family
-
-_NODES = re.compile(r"\b[nxck]\d+\b")
 
 
 @dataclass(frozen=True)
@@ -116,10 +113,10 @@ def _left(judged: Judged) -> Iterator[str]:
 
 
 def _counted(reasons: Iterable[tuple[str, str]]) -> tuple[Reason, ...]:
-    """Reasons regardless of numbers and node names, the most frequent first."""
+    """Reasons of one kind (``kind_of``) counted together, the most frequent first."""
     found: dict[str, Reason] = {}
     for text, case in reasons:
-        key = _NODES.sub("NAME", NUMBERS.sub("N", text))
+        key = kind_of(text)
         first = found.get(key, Reason(text, 0, PurePosixPath(case).name))
         found[key] = Reason(first.text, first.count + 1, first.case)
     return tuple(sorted(found.values(), key=lambda item: -item.count))

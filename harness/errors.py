@@ -1,10 +1,19 @@
 """The errors that armdiff raises on purpose, each one line that ends with the remedy.
 
 ``BadInput`` is the user's to mend (exit status 2), ``CannotRun`` the environment's (exit
-status 3). Everything else that escapes is a defect of armdiff itself and keeps its traceback.
+status 3). Everything else that escapes from a command is a defect of armdiff itself and keeps its
+traceback. Where that happens to one case of many it is an ``OwnFault``: a problem of the run that is
+told in one line, never a finding, since it says nothing about the toolchain.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+
+UPSTREAM = ("executorch", "torchao", "ethosu", "tosa_serializer", "tosa_reference_model", "tosa")
+"""Packages of the toolchain, by the first component of their modules' names."""
+OURS = ("harness", "oracles", "generators")
 
 
 class ArmdiffError(Exception):
@@ -34,3 +43,45 @@ class CannotRun(ArmdiffError):
     """The environment lacks what was asked for; the message says what to install."""
 
     exit_status = 3
+
+
+class OwnFault(ArmdiffError):
+    """armdiff itself failed on a case.
+
+    :param error: what was raised where nothing may be raised.
+    :param what: what armdiff was doing.
+    """
+
+    exit_status = 3
+
+    def __init__(self, error: BaseException, what: str) -> None:
+        places = [place for place in _places(error) if _package(place) in OURS]
+        at = f" at {places[-1]}" if places else ""
+        said = " ".join(str(error).split())
+        super().__init__(
+            f"armdiff itself fails {what}: {type(error).__name__}{at}: {said}; report it to armdiff with this case: "
+            "it says nothing about the toolchain"
+        )
+
+
+def is_ours(error: BaseException) -> bool:
+    """Was it raised in armdiff's own code, or in a library that armdiff called, and not in the toolchain?"""
+    known = [place for place in _places(error) if _package(place) in (*UPSTREAM, *OURS)]
+    return bool(known) and _package(known[-1]) in OURS
+
+
+def _places(error: BaseException) -> Iterator[str]:
+    """``module:line`` of every frame, the innermost of the first cause last."""
+    yield from _frames(error.__traceback__)
+    if error.__cause__ is not None:
+        yield from _places(error.__cause__)
+
+
+def _frames(trace: TracebackType | None) -> Iterator[str]:
+    while trace is not None:
+        yield f"{trace.tb_frame.f_globals.get('__name__', '')}:{trace.tb_lineno}"
+        trace = trace.tb_next
+
+
+def _package(place: str) -> str:
+    return place.partition(":")[0].partition(".")[0]

@@ -139,11 +139,15 @@ class LoweringRecord:
 
 @dataclass(frozen=True)
 class LegResult:
-    """What one leg returned: per evaluation input a list of output arrays; or why it did not run."""
+    """What one leg returned: per evaluation input a list of output arrays; or why it did not run.
+
+    :param fault: it was skipped because armdiff itself failed.
+    """
 
     outputs: tuple[tuple[Array, ...], ...] = ()
     skipped: str | None = None
     failure: Failure | None = None
+    fault: bool = False
 
     @property
     def ran(self) -> bool:

@@ -26,7 +26,7 @@ from harness.compat.keeping import ANEW, Stages
 from harness.compat.support import rejection_reasons
 from harness.distributions import Array
 from harness.engines import EngineChoice, left_out
-from harness.errors import BadInput
+from harness.errors import UPSTREAM, BadInput, OwnFault
 from harness.judging import EAGER, MODEL, QUANTIZED
 from harness.legs import Leg, NotRunnable, Outputs, arrays_of
 from harness.lowering import (
@@ -50,7 +50,6 @@ from harness.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
 from harness.states import operator_name
 from harness.target import parse_target
 
-_UPSTREAM = ("executorch", "torchao", "ethosu", "tosa_serializer", "tosa_reference_model", "tosa")
 _PASSES = "executorch.backends.arm._passes"
 
 
@@ -335,8 +334,10 @@ def _run_leg(leg: Leg, lowered: Lowered, inputs: Sequence[EvaluationInput], cloc
     try:
         with clock.stage(stage):
             return LegResult(outputs=leg.run(lowered, inputs))
+    except OwnFault as fault:
+        return LegResult(skipped=str(fault).splitlines()[0], fault=True)  # fx's interpreter adds lines of its own
     except NotRunnable as reason:
-        return LegResult(skipped=str(reason).splitlines()[0])  # fx's interpreter adds lines of its own
+        return LegResult(skipped=str(reason).splitlines()[0])  # likewise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
         return LegResult(failure=failure_of(error, stage))
 
@@ -365,7 +366,7 @@ def _place(trace: TracebackType | None) -> _Place:
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__", ""))
         names = trace.tb_frame.f_locals
-        if module.split(".", 1)[0] in _UPSTREAM:
+        if module.split(".", 1)[0] in UPSTREAM:
             place = place._replace(frame=f"{module}:{trace.tb_frame.f_code.co_name}")
             node = next((names[key] for key in ("node", "n") if isinstance(names.get(key), torch.fx.Node)), None)
             if node is not None:

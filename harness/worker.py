@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -22,8 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.compat.warm import between_cases, names, warm_up
-from harness.errors import ArmdiffError
+from harness.errors import ArmdiffError, OwnFault, is_ours
 from harness.observation import Mismatch, Observation
+from harness.probes.streams import NAME as STREAMS
 from harness.protocol import (
     Answer,
     Captured,
@@ -101,12 +103,20 @@ def limit_stack() -> None:
 
 
 def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Answer:
-    """The answer to a question; bad input, or what cannot be done here, is one in one line."""
+    """The answer to a question; bad input, what cannot be done here, or a fault of armdiff's is one in one line.
+
+    What the toolchain raises where that is not expected ends the process: the pool makes a finding of it.
+    """
     assert isinstance(task, (Task, CaptureTask, EmitTask, CompareTask, SweepTask))
     try:
         return _answer(task, announce, keeper)
     except ArmdiffError as error:
         problem = str(error)
+    except Exception as error:
+        if not is_ours(error):
+            raise
+        traceback.print_exc()
+        problem = f"{_named_by(task)}: {OwnFault(error, 'on it')}"
     match task:
         case EmitTask():
             return Emitted(problem=problem)
@@ -117,6 +127,15 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
         case SweepTask():
             return Swept(problem=problem)
     return CaseResult(case=task.case, problem=problem)
+
+
+def _named_by(task: Task | CaptureTask | EmitTask | CompareTask | SweepTask) -> str:
+    match task:
+        case CaptureTask():
+            return task.file
+        case SweepTask():
+            return task.cases[0] if len(task.cases) == 1 else f"{task.cases[0]} and {len(task.cases) - 1} more"
+    return task.case
 
 
 def _answer(
@@ -233,6 +252,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
     return CaseResult(
         case=task.case,
         target=case.target,
+        problem="; ".join(f"{task.case}: {text}" for text in _faults(observation)) or None,
         findings=tuple(item for item in findings if item.bucket in again),
         unrepeated=tuple(item for item in findings if item.bucket not in again),
         legs={name: leg.skipped or ("failed" if leg.failure else "ran") for name, leg in observation.legs.items()},
@@ -248,6 +268,13 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
         tightness=_tightness(observation, task.plant),
         branches=taken[0] if taken else None,
     )
+
+
+def _faults(observation: Observation) -> list[str]:
+    """What armdiff itself failed at, each once."""
+    compared = observation.probes.get(STREAMS, {}).values()
+    told = [leg.skipped for leg in observation.legs.values() if leg.fault and leg.skipped]
+    return list(dict.fromkeys([item.fault for item in compared if item.fault] + told))
 
 
 def _tightness(observation: Observation, plant: bool) -> Tightness | None:

@@ -43,6 +43,7 @@ class DelegateComparison:
     :param stopped: why the stream could not be decoded or executed to its end; later draws were not run.
     :param unimplemented: it is the model that could not execute it.
     :param damaged: nothing was executed: the payload's tables contradict each other or the TOSA graph.
+    :param fault: why armdiff itself could not compare it: no statement about the delegate.
     :param steps: of the first run.
     """
 
@@ -54,6 +55,7 @@ class DelegateComparison:
     stopped: str | None = None
     unimplemented: bool = False
     damaged: bool = False
+    fault: str = ""
     steps: tuple[Step, ...] = ()
 
 

@@ -16,7 +16,7 @@ from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.border import border_of
 from harness.compat.vela import configuration_of
 from harness.distributions import Array
-from harness.errors import BadInput
+from harness.errors import BadInput, OwnFault
 from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.machine import execute
 from harness.ethosu.records import StreamError, Unimplemented
@@ -46,7 +46,12 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
             payload = decode_vela(record.payload, named)
         except BadInput as error:
             raise NotRunnable(str(error)) from None
-        return run_payload(lowered.tosa[record.name], payload, arrays, accelerator)
+        try:
+            return run_payload(lowered.tosa[record.name], payload, arrays, accelerator)
+        except NotRunnable:
+            raise
+        except Exception as error:  # a model of the hardware raises nothing but what it says
+            raise OwnFault(error, f"on delegate {record.name}") from error
 
     return run_program(lowered, inputs, delegate, NotRunnable)
 

@@ -16,7 +16,7 @@ from harness.artifacts.program import decode_program
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.compat.vela import configuration_of
 from harness.divergence import DelegateComparison, Draw, compare_delegate, random_draws
-from harness.errors import BadInput
+from harness.errors import BadInput, OwnFault
 from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.checks import examine
 from harness.ethosu.commands import decode_commands
@@ -51,6 +51,8 @@ def compared_delegates(
                 comparison = _examined(comparison, payload, accelerator_named(configuration.target))
             except BadInput as error:  # a finding like any stream that cannot be executed
                 comparison = DelegateComparison(stopped=str(error), damaged=True)
+            except Exception as error:  # noqa: BLE001 - the other delegates, legs and oracles still have their say
+                comparison = DelegateComparison(fault=str(OwnFault(error, f"on delegate {record.name}")))
             compared[record.name] = comparison
     return compared
 

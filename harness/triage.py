@@ -33,6 +33,8 @@ NO_OUTPUT = "no native output"
 """What is said of a process that died without a word."""
 SILENT_DEATH = f"|{NO_OUTPUT.replace(' ', '-')}|"
 """In the bucket of such a death: it says too little as well."""
+VELA_STAGE = "vela"
+"""The stage in which Vela compiles: native code, whose messages name no place."""
 OUT_OF_RANGE = ", out-of-range input only"
 """Ends the kind of a value mismatch that no input inside the calibrated range shows."""
 DOMAINS = "quantized values: "
@@ -88,9 +90,10 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if self.recipe and self.recipe not in finding.recipe.split(","):
             return False
-        # where a compiler raised says enough; all else needs its operators as well (a cat that loses an operand and a
-        # pool that loses a window both write too little)
-        coarse = finding.oracle in COARSE_ORACLES or finding.stage.startswith("leg:") or SILENT_DEATH in finding.bucket
+        # the frame in which Python raised says enough; all else needs its operators as well (a cat that loses an
+        # operand and a pool that loses a window both write too little, and Vela refuses much in the same words)
+        native = finding.oracle == "crash" and (finding.stage == VELA_STAGE or SILENT_DEATH in finding.bucket)
+        coarse = finding.oracle in COARSE_ORACLES or finding.stage.startswith("leg:") or native
         if coarse and not contains_in_order(finding.chain, self.operators):
             return False
         unblamed = finding.oracle in VALUE_ORACLES and pass_of(finding.bucket) is None

@@ -3,9 +3,11 @@
 Two steps are the same operation if their command and every register that decides what they compute
 are equal, and so are the bytes they read and write. The later one is redundant if since the
 earlier one nobody wrote to what it reads or to what it writes: that follows from the accesses
-alone, so it is certain. Two cases are information: an operation in place, whose repetition computes
-on its own result (a graph may want that: CLZ of CLZ), and a DMA, because the compiler loads the
-weights of each operation anew without looking at what the buffer holds.
+alone, so it is certain. Three cases are information: an operation in place, whose repetition
+computes on its own result (a graph may want that: CLZ of CLZ); a DMA, because the compiler loads the
+weights of each operation anew without looking at what the buffer holds; and a result that was read
+in between, because the repetition may be meant for another tensor that took its place (``cat([y, x])``
+where the last copy of ``x.repeat(1, 2)`` was: no compiler looks for such luck).
 
 Legitimate repetitions differ in this: a weight buffer or table slot that was overwritten in between
 is written again; on Ethos-U55-32 and -64, whose accumulators use the SHRAM of the tables, every
@@ -58,7 +60,7 @@ def duplicates(steps: Sequence[Step], accelerator: Accelerator) -> list[StreamIs
             if between not in written:
                 written[between] = _writes(steps[between], accelerator)
         if not any(common(mine, written[between]) for between in range(before + 1, place)):
-            found.append(_issue(step, steps[before]))
+            found.append(_issue(step, steps[before], _reader(step, steps[before + 1 : place])))
     return found
 
 
@@ -110,11 +112,19 @@ def _writes(step: Step, accelerator: Accelerator) -> Footprint:
     return footprint((*step.writes, *hidden))
 
 
-def _issue(step: Step, earlier: Step) -> StreamIssue:
+def _reader(step: Step, between: Sequence[Step]) -> Step | None:
+    """The first of some steps that reads what a step writes."""
+    result = footprint(step.writes)
+    return next((other for other in between if common(result, footprint(other.reads))), None)
+
+
+def _issue(step: Step, earlier: Step, reader: Step | None) -> StreamIssue:
     what, certain = "same command, registers, inputs and outputs, and nothing was written in between", True
     if common(footprint(step.reads), footprint(step.writes)):
         what, certain = f"{what} except by step {earlier.index} onto its own input", False
     elif step.kind == "DMA_START":
         certain = False
+    elif reader is not None:
+        what, certain = f"{what}; step {reader.index} reads the result before, so it may be another tensor's", False
     message = f"repeats step {earlier.index}: {what}"
     return StreamIssue("duplicate", message, step.kind, step.index, step.command.offset, certain)

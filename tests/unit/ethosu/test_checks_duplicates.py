@@ -23,7 +23,7 @@ def found(steps: Sequence[Step], accelerator: Accelerator = U55) -> list[tuple[i
 def test_emitted_twice() -> None:
     step = pool(X, Y)
     assert found([step, step]) == [(1, True)]
-    assert found([step, pool(Y, Z), step]) == [(2, True)]
+    assert found([step, pool(X, Z), step]) == [(2, True)]
     (issue,) = duplicates(stream(step, step), U55)
     assert issue.message.startswith("repeats step 0: ")
 
@@ -67,6 +67,20 @@ def test_registers_of_other_operations_make_no_difference() -> None:
 
 def test_in_place_is_information() -> None:
     assert found([pool(X, X), pool(X, X)]) == [(1, False)]
+
+
+def test_a_result_that_was_read_in_between_may_be_another_tensor_s() -> None:
+    """Vela's stream of cat([y, x]) and relu(x.repeat(1, 2)): the cat's second half is where the last copy was."""
+    x, y, first, last = (Map(base, (1, 1, 6)) for base in (0x10, 0x0, 0x30, 0x36))
+    steps = [
+        *(pool(x, last), pool(x, first)),
+        pool(Map(0x30, (1, 1, 12)), Map(0x50, (1, 1, 12))),
+        *(pool(x, last), pool(y, first)),
+    ]
+    assert found(steps, U85) == [(3, False)]
+    issues = duplicates(stream(*steps), U85)
+    assert issues[0].message.endswith("; step 2 reads the result before, so it may be another tensor's")
+    assert found([*steps[:2], *steps[3:]], U85) == [(2, True)]
 
 
 def test_dma() -> None:

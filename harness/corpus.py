@@ -6,7 +6,7 @@
     upstream = ["https://github.com/pytorch/executorch/issues/18971"]
     expires = 2027-06-30            # look at the entry again by then
     operators = ["ramp", "cat"]     # what a graph must contain, in order, for a finding to be this bug, unless it is
-                                    # where a compiler raised; "relu|hardtanh" stands for either
+                                    # where Python code raised; "relu|hardtanh" stands for either
     families = ["ethos-u55"]        # optional: target families that have the bug; without it all have
     recipe = "edited=cat"           # optional: a word without which a recipe does not show the bug
 

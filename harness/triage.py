@@ -7,8 +7,8 @@ has one exception class, cached, because Hypothesis identifies a failure by its 
 and place.
 
 A *finding* is a mismatch with its case. It is known if a corpus entry (or ``--known`` file) has
-its bucket, and, where the oracle speaks of values, the entry's operators occur in the finding's
-chain, in order.
+its bucket, and, unless Python code raised (whose frame says enough), the entry's operators occur in
+the finding's chain, in order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.target import parse_target
 BUCKET_VERSION = "v1"
 VALUE_ORACLES = ("numeric", "outputs", "quality", "metamorphic")
 """Oracles that speak of values: their coarse buckets may hold several causes."""
-COARSE_ORACLES = (*VALUE_ORACLES, "stream", "buffers")
+COARSE_ORACLES = (*VALUE_ORACLES, "qparams", "constants", "stream", "buffers")
 """Oracles whose coarse buckets say too little: which bug it is, the operators have to say as well."""
 NO_OUTPUT = "no native output"
 """What is said of a process that died without a word."""

@@ -55,7 +55,7 @@ _CHECK = (
 
 CORRECTION = Correction(
     name="vela-batched-padded-slice-rejected",
-    entries=("vela-batched-padded-slice", "vela-batched-padded-grouped-conv"),
+    entries=("vela-batched-padded-slice", "vela-batched-padded-grouped-conv", "vela-u85-conv-of-padding-drops-input"),
     cause=(
         "Vela 5.1.0 splits a convolution or pooling of several batches into one a batch. Where it reads a SLICE, "
         "the padding in front is added behind. ExecuTorch cuts the input of a convolution in groups into slices."

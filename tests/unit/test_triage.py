@@ -208,7 +208,7 @@ def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_r
 
 
 def test_a_death_without_a_word_is_a_known_bug_only_with_its_operators():
-    silent = "v1/crash/exception/vela/-/ethos-u55/SIGSEGV|no-native-output|-"
+    silent = "v1/crash/exception/lower/-/ethos-u55/SIGSEGV|no-native-output|-"
     telling = silent.replace("no-native-output", "Assertion-x-failed")
 
     def known(bucket, *chain):
@@ -231,9 +231,12 @@ def test_a_death_without_a_word_is_a_known_bug_only_with_its_operators():
             False,
         ),
         ("v1/buffers/output-bytes-differ/lower/serializer/tosa-int/", "buffers", "lower", False),
+        ("v1/crash/exception/vela/-/tosa-int/RuntimeError|cannot-run-on-NPU|ethosu.vela:x", "crash", "vela", False),
+        ("v1/qparams/zero-point-differs/lower/RewriteAvgPool2dPass/tosa-int/x", "qparams", "lower", False),
+        ("v1/constants/folded-constant-differs/lower/FuseConstantArgsPass/tosa-int/x", "constants", "lower", False),
     ],
 )
-def test_what_a_leg_or_a_buffer_shows_may_have_several_causes(bucket, oracle, stage, alone):
+def test_what_says_no_place_may_have_several_causes(bucket, oracle, stage, alone):
     bug = KnownBug(bucket=bucket, operators=("cat",))
     found = msgspec.structs.replace(FINDING, bucket=bucket, oracle=oracle, stage=stage, chain=("max_pool2d",))
     assert bug.knows(found) is alone

@@ -8,8 +8,8 @@ told in one line, never a finding, since it says nothing about the toolchain.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
-from types import TracebackType
 
 UPSTREAM = ("executorch", "torchao", "ethosu", "tosa_serializer", "tosa_reference_model", "tosa")
 """Packages of the toolchain, by the first component of their modules' names."""
@@ -72,15 +72,10 @@ def is_ours(error: BaseException) -> bool:
 
 def _places(error: BaseException) -> Iterator[str]:
     """``module:line`` of every frame, the innermost of the first cause last."""
-    yield from _frames(error.__traceback__)
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        yield f"{frame.f_globals.get('__name__', '')}:{line}"
     if error.__cause__ is not None:
         yield from _places(error.__cause__)
-
-
-def _frames(trace: TracebackType | None) -> Iterator[str]:
-    while trace is not None:
-        yield f"{trace.tb_frame.f_globals.get('__name__', '')}:{trace.tb_lineno}"
-        trace = trace.tb_next
 
 
 def _package(place: str) -> str:

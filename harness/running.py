@@ -363,16 +363,15 @@ class _Place(NamedTuple):
 
 def _place(trace: TracebackType | None) -> _Place:
     place = _Place()
-    while trace is not None:
-        module = str(trace.tb_frame.f_globals.get("__name__", ""))
-        names = trace.tb_frame.f_locals
+    for at, _ in traceback.walk_tb(trace):
+        module = str(at.f_globals.get("__name__", ""))
+        names = at.f_locals
         if module.split(".", 1)[0] in UPSTREAM:
-            place = place._replace(frame=f"{module}:{trace.tb_frame.f_code.co_name}")
+            place = place._replace(frame=f"{module}:{at.f_code.co_name}")
             node = next((names[key] for key in ("node", "n") if isinstance(names.get(key), torch.fx.Node)), None)
             if node is not None:
                 place = place._replace(node=f"{node.name} ({operator_name(node.target)})")
         owner: Any = names.get("self")
         if type(owner).__module__.startswith(_PASSES) and type(owner).__name__.endswith("Pass"):
             place = place._replace(pass_name=type(owner).__name__)
-        trace = trace.tb_next
     return place

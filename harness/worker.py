@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 from harness.compat.warm import between_cases, names, warm_up
 from harness.errors import ArmdiffError, OwnFault, is_ours
 from harness.observation import Mismatch, Observation
-from harness.probes.streams import NAME as STREAMS
 from harness.protocol import (
     Answer,
     Captured,
@@ -272,7 +271,9 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
 
 def _faults(observation: Observation) -> list[str]:
     """What armdiff itself failed at, each once."""
-    compared = observation.probes.get(STREAMS, {}).values()
+    from harness.probes import streams
+
+    compared = observation.probes.get(streams.NAME, {}).values()
     told = [leg.skipped for leg in observation.legs.values() if leg.fault and leg.skipped]
     return list(dict.fromkeys([item.fault for item in compared if item.fault] + told))
 

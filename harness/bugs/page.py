@@ -30,7 +30,7 @@ from harness.corrections.correction import Change, Correction
 from harness.recipe import parse_recipe
 from harness.reporting.words import operator_name
 from harness.target import parse_target
-from harness.triage import VALUE_ORACLES, Finding, measured_size
+from harness.triage import VALUE_ORACLES, VELA_STAGE, Finding, measured_size
 
 _WORDS = {
     "reproduces": "shows",
@@ -183,7 +183,7 @@ def _summary(facts: Facts) -> str:
             return (
                 f"{lowered}, gives a program that cannot be run with the TOSA reference model in its delegates' place."
             )
-        case "crash" if finding.stage == "vela":
+        case "crash" if finding.stage == VELA_STAGE:
             return f"{lowered}, gives a TOSA graph that Vela does not compile."
         case "crash":
             return f"Lowering a {module} for `{finding.target}` with {_widths(finding.recipe)} fails."
@@ -209,7 +209,7 @@ def _widths(recipe: str) -> str:
 
 def _expected(facts: Facts) -> str:
     finding = facts.finding
-    if finding.oracle == "crash" and finding.stage == "vela":
+    if finding.oracle == "crash" and finding.stage == VELA_STAGE:
         return (
             "Vela compiles the graph; or ExecuTorch does not make it: the partitioner leaves the pattern to the "
             "CPU or a pass lowers it otherwise."

@@ -39,7 +39,7 @@ from harness.recipe import parse_recipe
 from harness.registry import operators
 from harness.sampling import evaluation_inputs
 from harness.target import parse_target
-from harness.triage import Finding
+from harness.triage import VELA_STAGE, Finding
 
 Form = Literal["crash", "values", "quality", "unchanged", "borders", "zero_points", "stream"]
 
@@ -63,7 +63,7 @@ class Script:
 
 def form_of(finding: Finding) -> Form:
     """What a script has to look at to show a finding."""
-    vela = finding.pass_name == "Vela" or finding.stage == "vela"
+    vela = finding.pass_name == "Vela" or finding.stage == VELA_STAGE
     if vela or finding.oracle == "stream":
         return "stream"
     if finding.oracle == "crash":

@@ -9,7 +9,7 @@ from harness.certify.evidence import Outcome, Verdict
 from harness.corpus import Entry, known_by
 from harness.corrections import Correction
 from harness.protocol import Comparison
-from harness.triage import Finding
+from harness.triage import VELA_STAGE, Finding
 
 OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")
 
@@ -43,7 +43,7 @@ def _ended_before_vela(stock: Sequence[Finding]) -> bool:
 
 def _is_vela_s(finding: Finding) -> bool:
     """Is a finding about what Vela makes of a TOSA program? No correction of ExecuTorch is to blame for that."""
-    return finding.stage == "vela" or finding.pass_name == "Vela"
+    return finding.stage == VELA_STAGE or finding.pass_name == "Vela"
 
 
 def refuses(outcome: Outcome, correction: Correction | None) -> bool:

@@ -4,7 +4,7 @@ The TOSA reference model runs the flatbuffer that Vela compiled; the functional 
 what Vela made of it. Integer arithmetic leaves them no freedom, so any difference is a defect, and
 values are compared as they are (NaN equals NaN; the sign of zero is nothing).
 
-A defect is told once. If the two engines of the command stream differ, one of them is wrong about the
+A defect is told once, output by output. If the two engines of the command stream differ, one of them is wrong about the
 same bytes, and that is the difference; TOSA is the arbiter then, and differs itself only if it agrees
 with neither. If they agree, or only one ran, the command stream is compared with TOSA. A leg that was
 compared in this way is not judged by rounding envelopes as well (``judged``).
@@ -16,7 +16,7 @@ own kernels run: with such operators in the program, the FVP makes no exact clai
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,30 +63,33 @@ def judged(observation: Observation) -> list[str]:
 
 
 def differences(observation: Observation) -> list[Difference]:
-    """What differs between legs that must be equal: at most one difference of each kind."""
+    """What differs between legs that must be equal: for every output at most one difference of each kind."""
     ran = [name for name in compiled_legs(observation) if _exact(observation, name)]
     engines = [name for name in (MODEL, FVP) if name in ran]
-    split = _difference(observation, ENGINES_DIFFER, (FVP, MODEL)) if len(engines) == 2 else None
+    split = _differences(observation, ENGINES_DIFFER, (FVP, MODEL)) if len(engines) == 2 else {}
     if TOSA not in ran or not engines:
-        return [split] if split else []
-    wrong = [_difference(observation, DIFFERS_FROM_TOSA, (TOSA, name)) for name in engines]
-    if split is None:
-        return [wrong[0]] if wrong[0] else []
-    return [split, wrong[-1]] if all(wrong) and wrong[-1] else [split]
+        return [*split.values()]
+    wrong = [_differences(observation, DIFFERS_FROM_TOSA, (TOSA, name)) for name in engines]
+    agreed = [item for output, item in wrong[0].items() if output not in split]
+    neither = [item for output, item in wrong[-1].items() if output in split and all(output in one for one in wrong)]
+    return [*split.values(), *agreed, *neither]
 
 
 def _exact(observation: Observation, leg: str) -> bool:
     return leg != FVP or not observation.lowering.fallback
 
 
-def _difference(observation: Observation, kind: str, legs: tuple[str, str]) -> Difference | None:
-    found = list(_outputs_that_differ(observation, kind, legs))
-    if not found:
-        return None
-    inside = [item for item in found if observation.inputs[item.run].in_range]
-    worst = max(inside or found, key=lambda item: item.distance)
-    runs = len({item.run for item in found})
-    return Difference(kind, legs, runs, worst.run, worst.output, worst.at, worst.elements, worst.unit, worst.distance)
+def _differences(observation: Observation, kind: str, legs: tuple[str, str]) -> dict[int, Difference]:
+    """By output: the worst element over all inputs, over those inside the calibrated range if any shows it."""
+    outputs: dict[int, list[Difference]] = {}
+    for item in _outputs_that_differ(observation, kind, legs):
+        outputs.setdefault(item.output, []).append(item)
+    worst: dict[int, Difference] = {}
+    for output, found in sorted(outputs.items()):
+        inside = [item for item in found if observation.inputs[item.run].in_range]
+        one = max(inside or found, key=lambda item: item.distance)
+        worst[output] = replace(one, runs=len({item.run for item in found}))
+    return worst
 
 
 def _outputs_that_differ(observation: Observation, kind: str, legs: tuple[str, str]) -> Iterator[Difference]:

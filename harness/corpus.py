@@ -5,10 +5,13 @@
     title = "aten.cat of constants folds with raw codes"
     upstream = ["https://github.com/pytorch/executorch/issues/18971"]
     expires = 2027-06-30            # look at the entry again by then
-    operators = ["ramp", "cat"]     # what a graph must contain, in order, for a finding to be this bug, unless it is
-                                    # where Python code raised; "relu|hardtanh" stands for either
+    operators = ["ramp", "cat"]     # what a graph must contain, in order, for a finding to be like this bug;
+                                    # "relu|hardtanh" stands for either
     families = ["ethos-u55"]        # optional: target families that have the bug; without it all have
     recipe = "edited=cat"           # optional: a word without which a recipe does not show the bug
+
+    [[conditions]]                  # what proves a finding to be this bug (harness/triage/conditions.py)
+    path = ["RESCALE", "CONCAT: axis == 1"]
 
     [lines.seed]
     status = "reproduces"           # or "fixed": it does not show there (any more, or yet), or "hidden": only
@@ -28,16 +31,20 @@ from __future__ import annotations
 import datetime
 import tomllib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from harness.compat.releases import LINES, release_line
+from harness.compat.releases import LINES, installed, release_line
 from harness.corrections.correction import Correction
 from harness.errors import BadInput
 from harness.protocol import CaseResult
-from harness.triage import Finding, KnownBug, any_family
+from harness.triage import Finding, any_family
+from harness.triage.conditions import Condition
+from harness.triage.known import KnownBug
+from harness.triage.known import judged as judged_finding
 
 Outcome = Literal[
     "reproduces",
@@ -68,9 +75,10 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Contents of ``status.toml``.
 
-    :param operators: a finding is this bug only if its graph has them, in this order.
+    :param operators: a finding is like this bug only if its graph has them, in this order.
     :param families: the target families (``ethos-u55``) that have the bug; none stands for all.
     :param recipe: a finding is this bug only if its recipe has this word.
+    :param conditions: a finding is this bug if one of them holds at its place.
     """
 
     title: str
@@ -79,6 +87,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     operators: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
     recipe: str = ""
+    conditions: tuple[Condition, ...] = ()
     note: str = ""
     lines: dict[str, Expectation] = {}
 
@@ -114,6 +123,10 @@ class Entry(msgspec.Struct, frozen=True):
         if expected is None or expected.status != "reproduces":
             return None
         return KnownBug(
+            entry=self.name,
+            given=self.everywhere is not None,
+            conditions=status.conditions,
+            corrections=proving_corrections(self.name),
             bucket=expected.bucket,
             also=expected.also,
             message=expected.message,
@@ -123,9 +136,14 @@ class Entry(msgspec.Struct, frozen=True):
         )
 
     def knows(self, finding: Finding) -> bool:
-        """Is this finding the entry's bug on its release line (on whichever target has it)?"""
+        """Is this finding proved to be the entry's bug on its release line (on whichever target has it)?"""
         bug = self.bug
-        return bug is not None and bug.knows(finding)
+        return bug is not None and (found := judged_finding(finding, (bug,))).known and found.entry == self.name
+
+    def resembles(self, finding: Finding) -> bool:
+        """Does this finding look like the entry's bug?"""
+        bug = self.bug
+        return bug is not None and bug.resembles(finding)
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +173,13 @@ def read_entry(folder: Path) -> Entry:
         raise BadInput(str(file), f"cannot be read ({error.strerror})", "give the entry a status.toml") from None
     except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
         raise BadInput(str(file), str(error), "see harness/corpus.py for the form") from None
+    for number, condition in enumerate(status.conditions, 1):
+        try:
+            condition.check()
+        except ValueError as error:
+            raise BadInput(
+                f"{file}: conditions, number {number}", str(error), "see harness/triage/conditions.py"
+            ) from None
     for line in status.lines:
         if line not in LINES:
             raise BadInput(f"{file}: lines.{line}", "is no release line", f"use one of {', '.join(LINES)}")
@@ -176,8 +201,23 @@ def entries(paths: Iterable[Path]) -> list[Entry]:
 
 
 def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
-    """The entry whose bug a finding is, or None."""
+    """The entry whose bug a finding is proved to be, or None."""
     return next((entry for entry in corpus if entry.knows(finding)), None)
+
+
+def resembled_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
+    """The entry whose bug a finding is, or looks like, or None."""
+    return known_by(corpus, finding) or next((entry for entry in corpus if entry.resembles(finding)), None)
+
+
+@cache
+def proving_corrections(entry: str) -> tuple[str, ...]:
+    """The corrections of an entry's bug that the installed release needs and that prove it."""
+    from harness.corrections import corrections
+
+    release = installed().get("executorch", "")
+    found = (item for item in corrections().values() if entry in item.entries and item.for_release(release))
+    return tuple(item.name for item in found if not item.rejects)
 
 
 def bugs_of(corpus: Iterable[Entry]) -> tuple[KnownBug, ...]:

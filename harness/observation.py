@@ -21,6 +21,7 @@ from typing import Any
 
 from harness.case import Case
 from harness.distributions import Array
+from harness.place import Place
 from harness.sampling import EvaluationInput
 from harness.snapshots import NodeState, PassTrace
 
@@ -202,6 +203,7 @@ class Mismatch:
         bracket than one pass.
     :param information: worth telling and no defect; counts as a finding only if asked for.
     :param detail: lines that show the place, for people: a disassembly.
+    :param place: the operators around it, for conditions of corpus entries; None where nothing tells.
     :param signature: message with names and numbers removed where the kind alone would merge
         different causes (exceptions); part of the bucket.
     """
@@ -217,6 +219,7 @@ class Mismatch:
     last_right: str | None = None
     information: bool = False
     detail: str = ""
+    place: Place | None = None
 
 
 @dataclass(frozen=True)

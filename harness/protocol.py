@@ -13,7 +13,8 @@ import msgspec
 
 from harness.engines import EngineChoice
 from harness.probes import ProbeMode
-from harness.triage import Finding, KnownBug
+from harness.triage import Finding
+from harness.triage.known import KnownBug
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
@@ -24,7 +25,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param confirm: re-run the case and keep only what shows twice.
     :param confirmed: buckets that showed twice already: their crashes and structural mismatches are
         not run again (wrong values are, unless they are known).
-    :param known: bugs that are not run again when they show.
+    :param known: the bugs that the corpus knows: what is proved to be one of them is not run again.
     :param user_file: the checked file whose ``configure`` prepares the quantizer.
     :param plant: also measure whether two planted steps would be caught.
     :param probes: which probes run (``harness.probes``).

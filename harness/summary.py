@@ -18,10 +18,11 @@ import msgspec
 
 from harness import __version__
 from harness.compat.releases import installed
-from harness.corpus import Entry, known_by
+from harness.corpus import Entry, bugs_of
 from harness.protocol import CaseResult
 from harness.registry import legs
 from harness.triage import Finding, any_family, measured_size
+from harness.triage.known import judged
 
 _NUMBERS = re.compile(r"-?(?:0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
@@ -54,6 +55,10 @@ class Tally:
     unjudged: Counter[str] = field(default_factory=Counter)
     strict: bool = False
 
+    def __post_init__(self) -> None:
+        self._bugs = bugs_of(self.corpus)
+        self._entries = {entry.name: entry for entry in self.corpus}
+
     def add(self, result: CaseResult) -> None:
         """Count one result."""
         self.cases += 1
@@ -62,9 +67,10 @@ class Tally:
         if result.invalid is not None:
             self.invalid.append(result)
         for finding in result.findings:
-            entry = known_by(self.corpus, finding)
+            finding = judged(finding, self._bugs)
+            entry = self._entries.get(finding.entry) if finding.known else None
             upstream = (*entry.status.upstream, f"corpus entry {entry.name}")[0] if entry else None
-            self.findings.append(msgspec.structs.replace(finding, known=entry is not None, upstream=upstream))
+            self.findings.append(msgspec.structs.replace(finding, upstream=upstream))
         self.unrepeated += result.unrepeated
         for leg, state in result.legs.items():
             if state == "ran":
@@ -79,7 +85,8 @@ class Tally:
 
     @property
     def new(self) -> list[Finding]:
-        return [finding for finding in self.counted if not finding.known]
+        """What counts: new findings, then those that only resemble a known bug."""
+        return sorted((item for item in self.counted if not item.known), key=lambda item: item.state == "resembling")
 
     @property
     def counted(self) -> list[Finding]:
@@ -129,12 +136,17 @@ def as_json(tally: Tally, **extra: Any) -> dict[str, Any]:
         "cases": tally.cases,
         "invalid": [{"case": item.case, "why": item.invalid} for item in tally.invalid],
         "legs": tally.leg_table(),
-        "findings": [msgspec.to_builtins(finding) for finding in tally.findings],
-        "unrepeated": [msgspec.to_builtins(finding) for finding in tally.unrepeated],
+        "findings": [as_data(finding) for finding in tally.findings],
+        "unrepeated": [as_data(finding) for finding in tally.unrepeated],
         "problems": [*tally.problems, *filter(None, [tally.stopped])],
         "seconds": {stage: round(value, 3) for stage, value in sorted(tally.seconds.items())},
         **extra,
     }
+
+
+def as_data(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON data."""
+    return {**msgspec.to_builtins(finding), "known": finding.known}
 
 
 def by_cause(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:

@@ -42,6 +42,8 @@ from harness.protocol import (
     receive,
     send,
 )
+from harness.triage import CRASH, DOMAINS, VALUE_ORACLES, Finding
+from harness.triage.proving import Prover
 from harness.workers import WITHOUT
 
 if TYPE_CHECKING:
@@ -171,15 +173,18 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
     """
     import torch
 
-    from harness.blame.values import unblamed
     from harness.branches import is_measured, measured
     from harness.building import load_tensors
     from harness.case import file_of, read_case
     from harness.compat.keeping import ANEW, Stages
     from harness.compat.releases import arm_folder
+    from harness.corrections import applicable_corrections, chosen
+    from harness.corrections.applying import applied
     from harness.lowering import StageClock
     from harness.running import InvalidCase, examine
-    from harness.triage import DOMAINS, VALUE_ORACLES, Finding, bucket_of, finding_of
+    from harness.triage import finding_of
+    from harness.triage.known import judged
+    from harness.triage.proving import Prover, counts, same_finding
 
     path = Path(task.case)
     case = read_case(path)
@@ -197,7 +202,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
     if keeper is not None and task.user_file is None and not task.corrections and case.tensors is None:
         first = keeper.stages(case, takes=not measuring)
 
-    def once(stages: Stages = ANEW) -> tuple[Observation, list[Mismatch]]:
+    def once(stages: Stages = ANEW, *, blame: bool = True) -> tuple[Observation, list[Mismatch]]:
         torch.compiler.reset()  # upstream's tracing caches must not carry over from another case
         return examine(
             case,
@@ -208,13 +213,21 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
             configure=configure,
             model=copy.deepcopy(original),
             probes=task.probes,
+            blame=blame,
             stages=stages,
         )
 
-    def is_settled(mismatch: Mismatch) -> bool:
-        finding = finding_of(mismatch, case, task.case)
-        told = finding.bucket in task.confirmed and finding.oracle not in VALUE_ORACLES
-        return mismatch.information or told or any(bug.knows(finding) for bug in task.known)
+    def described(observation: Observation, mismatches: Sequence[Mismatch]) -> list[Finding]:
+        found = [finding_of(item, case, task.case, _detail(item, observation)) for item in mismatches]
+        return [judged(item, task.known) for item in found]
+
+    def again(corrections: tuple[str, ...]) -> list[Finding] | None:
+        try:
+            with clock.stage("prove"), applied(chosen(corrections)):
+                observation, mismatches = once(blame=False)
+        except InvalidCase:
+            return None
+        return described(observation, mismatches)
 
     try:
         with ExitStack() as stack:
@@ -222,38 +235,28 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
             observation, mismatches = once(stages=first)
     except InvalidCase as error:
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
-    seen = {bucket_of(mismatch, case.target): mismatch for mismatch in mismatches}
-    again = {bucket for bucket, mismatch in seen.items() if not task.confirm or is_settled(mismatch)}
-    if again != set(seen):
-        second = once()[1]
-        alike = {bucket_of(unblamed(item), case.target): item for item in second}  # wrong values may blame another pass
-        alike |= {bucket_of(item, case.target): item for item in second}
-        for bucket, mismatch in list(seen.items()):
-            found = alike.get(bucket) or alike.get(bucket_of(unblamed(mismatch), case.target))
-            if bucket not in again and found is not None:  # what was made from scratch speaks
-                del seen[bucket]
-                seen[bucket_of(found, case.target)] = found
-                again.add(bucket_of(found, case.target))
-    domains = "; ".join(
-        f"{name} scale={domain.scale!r} zp={domain.zero_point}" for name, domain in observation.lowering.domains.items()
-    )
-    failure = observation.failure or next((leg.failure for leg in observation.legs.values() if leg.failure), None)
-    findings: list[Finding] = [
-        finding_of(
-            mismatch,
-            case,
-            task.case,
-            f"{DOMAINS}{domains}\n{failure.detail}" if failure and mismatch.oracle == "crash" else "",
-        )
-        for mismatch in seen.values()
-    ]
+    stock = described(observation, mismatches)
+    applicable = applicable_corrections(case.graph, task.corrections, task.known)
+    prover = Prover(task.known, applicable, again, stock)
+    settled = [_settled(item, task, prover) for item in stock]
+    confirmed = [item for item in settled if item is not None]
+    waiting = [item for item, done in zip(stock, settled, strict=True) if done is None]
+    unrepeated: list[Finding] = []
+    if waiting:
+        second = described(*once())
+        for item in waiting:
+            shown = [other for other in second if same_finding(item, other)]
+            if shown:  # what was made from scratch speaks
+                confirmed.append(prover.unlike_any(shown[0]) if counts(shown[0]) else shown[0])
+            else:
+                unrepeated.append(item)
     record = observation.lowering
     return CaseResult(
         case=task.case,
         target=case.target,
         problem="; ".join(f"{task.case}: {text}" for text in _faults(observation)) or None,
-        findings=tuple(item for item in findings if item.bucket in again),
-        unrepeated=tuple(item for item in findings if item.bucket not in again),
+        findings=tuple(confirmed),
+        unrepeated=tuple(unrepeated),
         legs={name: leg.skipped or ("failed" if leg.failure else "ran") for name, leg in observation.legs.items()},
         seconds=dict(clock.seconds),
         delegates=len(record.delegates),
@@ -267,6 +270,25 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
         tightness=_tightness(observation, task.plant),
         branches=taken[0] if taken else None,
     )
+
+
+def _settled(finding: Finding, task: Task, prover: Prover) -> Finding | None:
+    """The finding in its last state, or None if a second run has to show it first."""
+    if finding.information or finding.known or not task.confirm:
+        return finding
+    proved = prover.resembling(finding)
+    told = finding.bucket in task.confirmed and finding.oracle not in VALUE_ORACLES
+    return proved if proved.known or told else None
+
+
+def _detail(mismatch: Mismatch, observation: Observation) -> str:
+    """For a crash: what PT2E had decided by then, and the failure's own words."""
+    failure = observation.failure or next((leg.failure for leg in observation.legs.values() if leg.failure), None)
+    if failure is None or mismatch.oracle != CRASH:
+        return ""
+    domains = observation.lowering.domains.items()
+    told = "; ".join(f"{name} scale={domain.scale!r} zp={domain.zero_point}" for name, domain in domains)
+    return f"{DOMAINS}{told}\n{failure.detail}"
 
 
 def _faults(observation: Observation) -> list[str]:

@@ -36,6 +36,7 @@ from harness.artifacts.program import Call, Plan, ProgramDelegate, ProgramTensor
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import ALIGNMENT, SCRATCH, VelaIO, VelaPayload, decode_vela
 from harness.errors import BadInput
+from harness.inspection.surroundings import tosa_place
 from harness.observation import DelegateRecord, Mismatch, Observation, Oracle
 
 VELA_BACKEND = "EthosUBackend"
@@ -252,7 +253,10 @@ def _compiled(delegate: _Delegate, block: TosaBlock | None, payload: VelaPayload
         if block is not None:
             wanted = block.inputs if side == "input" else block.outputs
             if len(table) != len(wanted):
-                yield _count(delegate, side, "its payload has", len(table), "the TOSA graph that Vela compiled", wanted)
+                count = _count(
+                    delegate, side, "its payload has", len(table), "the TOSA graph that Vela compiled", wanted
+                )
+                yield replace(count, place=tosa_place(block, wanted, {}))
             else:
                 pairs = zip([block.tensors[name] for name in wanted], table, strict=True)
                 seen = [tosa_against_vela(tensor, io, side) for tensor, io in pairs]

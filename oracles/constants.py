@@ -17,6 +17,7 @@ from harness.errors import BadInput
 from harness.inspection.analysis import Analysis, analyse
 from harness.inspection.blame import SERIALIZER, constant_blame, literals_blame
 from harness.inspection.constants import Judged, judged_constants, lost_constants
+from harness.inspection.surroundings import tosa_place
 from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
 
@@ -73,6 +74,7 @@ def _mismatch(analysis: Analysis, item: Judged) -> Mismatch:
         + f": {item.message}",
         measured=item.measured,
         signature=start.target if start is not None else "",
+        place=tosa_place(analysis.block, [item.tensor], {}),
     )
 
 

@@ -23,21 +23,25 @@ with integers, on inputs from the whole range, and with the first operation that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from harness.agreement import DIFFERS_FROM_TOSA, Difference, differences, judged
+from harness.artifacts.tosa import decode_tosa
 from harness.distributions import Array
 from harness.divergence import DelegateComparison, Origin
+from harness.inspection.surroundings import seen_place, tosa_place
 from harness.judging import MODEL, TOSA, place, reference_leg
 from harness.observation import Domain, Envelope, Mismatch, Observation, Oracle
+from harness.place import Place
 from harness.sampling import EvaluationInput
 from harness.triage import OUT_OF_RANGE
 
 RELATIVE_MARGIN = 2.0**-20
 """Float32 representation of a dequantized code, and of the float64 envelope's ends."""
+QMIN_LOST = "qmin lost"
 FEW_CODES = 8
 SMALLEST_NORMAL = 2.0**-126
 """Below it float32 results may be flushed to zero or rounded absolutely."""
@@ -119,7 +123,8 @@ def comparisons(
 
 
 def judge(observation: Observation) -> list[Mismatch]:
-    """At most one mismatch a leg that envelopes judge, and one a kind of difference between compiled legs.
+    """Every output by itself: at most one mismatch a leg that envelopes judge, and one a kind of difference between
+    compiled legs; and one for every output of a delegate.
 
     Each is about the worst element, in-range inputs first.
     """
@@ -130,15 +135,25 @@ def judge(observation: Observation) -> list[Mismatch]:
         if not (delegates and item.kind == DIFFERS_FROM_TOSA)
     ]
     for leg in judged(observation):
-        wrong = [item for item in comparisons(observation, leg) if np.any(item.excess > 0)]
-        if not wrong:
-            continue
-        if observation.saturation is None:
-            found.append(_mismatch(observation, leg, wrong, "outside rounding", observation.rounding))
-            continue
-        lenient = [item for item in comparisons(observation, leg, observation.saturation) if np.any(item.excess > 0)]
-        kind, allowed = ("outside rounding", observation.saturation) if lenient else ("qmin lost", observation.rounding)
-        found.append(_mismatch(observation, leg, lenient or wrong, kind, allowed))
+        wrong = _by_output(comparisons(observation, leg))
+        lenient = (
+            {} if observation.saturation is None else _by_output(comparisons(observation, leg, observation.saturation))
+        )
+        for output, items in wrong.items():
+            if observation.saturation is not None and output not in lenient:
+                found.append(_mismatch(observation, leg, items, QMIN_LOST, observation.rounding))
+            else:
+                allowed = observation.rounding if observation.saturation is None else observation.saturation
+                found.append(_mismatch(observation, leg, lenient.get(output, items), "outside rounding", allowed))
+    return found
+
+
+def _by_output(compared: Iterable[Comparison]) -> dict[int, list[Comparison]]:
+    """Comparisons in which an element is outside, by output."""
+    found: dict[int, list[Comparison]] = {}
+    for item in compared:
+        if np.any(item.excess > 0):
+            found.setdefault(item.output, []).append(item)
     return found
 
 
@@ -188,7 +203,23 @@ def _mismatch(
             "origin": worst.item.origin,
             "in_range": bool(in_range),
         },
+        place=seen_place({"steps": round(distance, 4), **_saturated(worst, got, wanted, observation)}),
     )
+
+
+def _saturated(worst: Comparison, got: Array, wanted: Array, observation: Observation) -> dict[str, int]:
+    """``below``: how far below qmin every wrong element lies, in codes, where all that should hold qmin hold less."""
+    domain = observation.lowering.outputs[worst.output].domain
+    if domain is None:
+        return {}
+    wrong = worst.excess > 0
+    codes, expected = (
+        np.round(np.nan_to_num(values[wrong].astype(np.float64)) / domain.scale).astype(np.int64) + domain.zero_point
+        for values in (got, wanted)
+    )
+    if np.any(expected != domain.qmin) or np.any(codes >= domain.qmin):
+        return {}
+    return {"below": int(domain.qmin - codes.min())}
 
 
 def _finite(**values: float) -> dict[str, float]:
@@ -232,10 +263,9 @@ def _disagreement(observation: Observation, found: Difference) -> Mismatch:
 def _delegates(observation: Observation) -> Iterator[Mismatch]:
     """Delegates whose payload does not compute what its TOSA graph says."""
     compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
-    for name, comparison in compared.items():
-        found, origin = comparison.difference, comparison.origin
-        if found is None:
-            continue
+    tosa = {record.name: record.tosa for record in observation.lowering.delegates}
+    for name, output in ((name, output) for name, comparison in compared.items() for output in comparison.wrong):
+        found, origin = output.difference, output.origin
         yield Mismatch(
             oracle="numeric",
             kind=DIFFERS_FROM_TOSA,
@@ -244,6 +274,7 @@ def _delegates(observation: Observation) -> Iterator[Mismatch]:
             message=f"{name}, {found}{_place_of(origin)}",
             measured={
                 "delegate": name,
+                "delegate_output": found.output,
                 "distance": found.largest,
                 "unit": "units",
                 "elements": found.elements,
@@ -253,7 +284,14 @@ def _delegates(observation: Observation) -> Iterator[Mismatch]:
             },
             signature=origin.tosa_operator if origin else "",
             detail="\n".join(origin.listing) if origin else "",
+            place=_surroundings(tosa.get(name), origin),
         )
+
+
+def _surroundings(tosa: bytes | None, origin: Origin | None) -> Place | None:
+    if tosa is None or origin is None or not origin.tensor:
+        return None
+    return tosa_place(decode_tosa(tosa).main, [origin.tensor], origin.facts)
 
 
 def _place_of(origin: Origin | None) -> str:

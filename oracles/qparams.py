@@ -16,7 +16,7 @@ One mismatch a delegate and kind: the first in graph order, with the count of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from harness.errors import BadInput
 from harness.inspection.analysis import Analysis, analyse
@@ -24,10 +24,13 @@ from harness.inspection.blame import parameters_blame
 from harness.inspection.lookup import table_problems
 from harness.inspection.metadata import Fault, metadata_faults, start_faults, unfinished_faults
 from harness.inspection.ranges import BEFORE_TABLE, NOT_ENFORCED, range_problems
+from harness.inspection.surroundings import tosa_place, trace_place
 from harness.inspection.units import Problem
 from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
+from harness.place import Fact
 from harness.recipe import parse_recipe
+from harness.snapshots import PassTrace
 
 NAME = "qparams"
 
@@ -39,11 +42,13 @@ def judge(observation: Observation) -> list[Mismatch]:
     if record.unfinished is not None:
         trace = record.unfinished
         faults = (*start_faults(trace), *metadata_faults(trace), *unfinished_faults(trace))
-        found += _merged(_of_fault(fault, "the delegate that was being lowered") for fault in faults)
+        found += _merged(_of_fault(fault, "the delegate that was being lowered", trace) for fault in faults)
     for delegate in record.delegates:
         if delegate.trace is not None:
             faults = (*start_faults(delegate.trace), *metadata_faults(delegate.trace))
-            found += _merged(_of_fault(fault, delegate.name) for fault in _not_edited(observation, faults))
+            found += _merged(
+                _of_fault(fault, delegate.name, delegate.trace) for fault in _not_edited(observation, faults)
+            )
         try:
             analysis = analyse(delegate)
         except BadInput:
@@ -65,7 +70,7 @@ def _problems(analysis: Analysis) -> Iterator[Problem]:
     yield from range_problems(analysis)
 
 
-def _of_fault(fault: Fault, where: str) -> Mismatch:
+def _of_fault(fault: Fault, where: str, trace: PassTrace) -> Mismatch:
     return Mismatch(
         oracle=NAME,
         kind=fault.kind,
@@ -74,6 +79,7 @@ def _of_fault(fault: Fault, where: str) -> Mismatch:
         message=f"{where}: {fault.message}",
         measured={"node": fault.node},
         signature=fault.operator,
+        place=trace_place(trace.start, fault.node),
     )
 
 
@@ -91,8 +97,13 @@ def _of_problem(problem: Problem, analysis: Analysis) -> Mismatch:
         message=f"{analysis.delegate.name}: {problem.message} (operator {problem.operator.index} "
         f"{problem.operator.op}{stands_for})",
         measured=problem.measured,
+        place=tosa_place(analysis.block, problem.operator.outputs, _numbers(problem.measured)),
         signature="" if unbounded else start.target if start is not None else problem.operator.op,
     )
+
+
+def _numbers(measured: Mapping[str, float | int | str | bool]) -> dict[str, Fact]:
+    return {name: int(value) if isinstance(value, bool) else value for name, value in measured.items()}
 
 
 def _merged(found: Iterable[Mismatch]) -> list[Mismatch]:

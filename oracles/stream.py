@@ -13,10 +13,13 @@ are at fault is left to the ``buffers`` oracle, which reads the same tables, whe
 
 from __future__ import annotations
 
+from harness.artifacts.tosa import decode_tosa
 from harness.divergence import DelegateComparison
 from harness.ethosu.records import StreamIssue
+from harness.inspection.surroundings import tosa_place
 from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
+from harness.place import Place
 from oracles import buffers
 
 VELA = "Vela"
@@ -25,11 +28,12 @@ VELA = "Vela"
 def judge(observation: Observation) -> list[Mismatch]:
     """At most one mismatch for each delegate, kind and operation."""
     compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
+    tosa = {record.name: record.tosa for record in observation.lowering.delegates}
     found = [
         mismatch
         for delegate, comparison in compared.items()
         for mismatch in first_of_each(
-            (_mismatch(delegate, issue) for issue in comparison.issues),
+            (_mismatch(delegate, issue, _place(comparison, issue, tosa.get(delegate))) for issue in comparison.issues),
             lambda mismatch: (mismatch.kind, mismatch.signature, mismatch.information),
         )
     ]
@@ -47,8 +51,21 @@ def judge(observation: Observation) -> list[Mismatch]:
     ]
 
 
-def _mismatch(delegate: str, issue: StreamIssue) -> Mismatch:
-    place = "" if issue.step is None else f" operation {issue.step}"
+def _place(comparison: DelegateComparison, issue: StreamIssue, tosa: bytes | None) -> Place | None:
+    """The TOSA operators that the step makes; where nothing tells them, those of the next step that is known."""
+    if tosa is None or not issue.certain:
+        return None
+    block = decode_tosa(tosa).main
+    if issue.step is None:
+        wrong = [output.origin.tensor for output in comparison.wrong if output.origin is not None]
+        return tosa_place(block, [*filter(None, wrong)] or block.outputs, {"issue": issue.kind})
+    later = [tensor for step, tensor in sorted(comparison.tensors.items()) if step >= issue.step][:1]
+    facts = {**comparison.step_facts.get(issue.step, {}), "issue": issue.kind}
+    return tosa_place(block, later, facts)
+
+
+def _mismatch(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatch:
+    which = "" if issue.step is None else f" operation {issue.step}"
     at = "" if issue.offset is None else f" at {issue.offset:#06x}"
     measured: dict[str, float | int | str | bool] = {"delegate": delegate}
     if issue.step is not None:
@@ -60,10 +77,11 @@ def _mismatch(delegate: str, issue: StreamIssue) -> Mismatch:
         kind=issue.kind,
         stage="run",
         pass_name=VELA,
-        message=f"{delegate}:{place} {issue.operation}{at}: {issue.message}",
+        message=f"{delegate}:{which} {issue.operation}{at}: {issue.message}",
         measured=measured,
         signature=issue.operation,
         information=not issue.certain,
+        place=place,
     )
 
 

@@ -346,7 +346,7 @@ def _executorch() -> str:
 
 def _is_the_bug(entry: Entry, finding: Finding) -> bool:
     """Is a stock finding the entry's bug? Where the line expects nothing, every finding may be."""
-    return entry.knows(finding) if entry.expected is not None else not finding.information
+    return entry.resembles(finding) if entry.expected is not None else not finding.information
 
 
 def _trouble(result: CaseResult) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.certify.evidence import Outcome, Verdict
-from harness.corpus import Entry, known_by
+from harness.corpus import Entry, resembled_by
 from harness.corrections import Correction
 from harness.protocol import Comparison
 from harness.triage import VELA_STAGE, Finding
@@ -28,7 +28,7 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
     if not stock:
         return "worse" if added else "rounded" if comparison.apart else "equal"
     behind = _ended_before_vela(comparison.stock)
-    if any(known_by(corpus, item) is None and not (behind and _is_vela_s(item)) for item in added):
+    if any(resembled_by(corpus, item) is None and not (behind and _is_vela_s(item)) for item in added):
         return "worse"
     if added:
         return "uncovered"
@@ -71,7 +71,7 @@ def remaining(entry: Entry, findings: Sequence[Finding], corpus: Sequence[Entry]
     return [
         item
         for item in findings
-        if not item.information and item.bucket not in others and known_by(corpus, item) is None
+        if not item.information and item.bucket not in others and resembled_by(corpus, item) is None
     ]
 
 

@@ -15,11 +15,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from harness.case import Graph
 from harness.compat.releases import installed
 from harness.corrections.correction import Change, Correction, Edit
 from harness.errors import ArmdiffError, BadInput, CannotRun
+from harness.triage import has_pattern
+from harness.triage.known import KnownBug
 
-__all__ = ["Change", "Correction", "Edit", "chosen", "corrections", "find_correction"]
+__all__ = ["Change", "Correction", "Edit", "applicable_corrections", "chosen", "corrections", "find_correction"]
 
 
 def corrections() -> Mapping[str, Correction]:
@@ -50,6 +53,22 @@ def chosen(words: Sequence[str]) -> tuple[Correction, ...]:
         found |= {name: corrections()[name] for name in item.needs if corrections()[name].for_release(release)}
         found[item.name] = item
     return tuple(found.values())
+
+
+def applicable_corrections(
+    graph: Graph, applied: Sequence[str], bugs: Sequence[KnownBug]
+) -> Mapping[str, tuple[str, ...]]:
+    """Corrections that may touch a graph and prove a bug: name -> the entries of those bugs that it removes.
+
+    :param applied: those that apply anyway.
+    """
+    there = {bug.entry: bug for bug in bugs}
+    found = {}
+    for name, item in corrections().items():
+        entries = tuple(entry for entry in item.entries if entry in there and name in there[entry].corrections)
+        if entries and name not in applied and has_pattern(graph, item.patterns):
+            found[name] = entries
+    return found
 
 
 def find_correction(word: str) -> Correction:

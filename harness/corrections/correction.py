@@ -82,6 +82,13 @@ class Correction:
         return self.origin or self.name
 
     @property
+    def rejects(self) -> bool:
+        """Does it only keep a pattern away from Ethos-U? Then it takes away whatever is wrong with the pattern."""
+        return self.workaround and any(
+            "operator_support" in change.module or "partitioner" in change.module for change in self.changes
+        )
+
+    @property
     def releases(self) -> tuple[str, ...]:
         """The executorch versions that need it, oldest first."""
         return tuple(sorted({release for change in self.changes for release in change.digests}, key=_version))

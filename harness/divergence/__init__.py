@@ -6,9 +6,18 @@ names the first operation of the command stream whose result is not what the TOS
 needs numpy and tosa-tools; neither torch nor executorch.
 """
 
-from harness.divergence.comparing import DelegateComparison, compare_delegate
+from harness.divergence.comparing import DelegateComparison, WrongOutput, compare_delegate, tensors_of_steps
 from harness.divergence.difference import Difference
 from harness.divergence.draws import Draw, random_draws
 from harness.divergence.origin import Origin
 
-__all__ = ["DelegateComparison", "Difference", "Draw", "Origin", "compare_delegate", "random_draws"]
+__all__ = [
+    "DelegateComparison",
+    "Difference",
+    "Draw",
+    "Origin",
+    "WrongOutput",
+    "compare_delegate",
+    "random_draws",
+    "tensors_of_steps",
+]

@@ -8,7 +8,7 @@ element that differs is a defect of the payload, of the reference model or of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,17 +18,32 @@ from harness.border import Border, border_of
 from harness.distributions import Array
 from harness.divergence.difference import Difference, difference
 from harness.divergence.draws import Draw
-from harness.divergence.explaining import Run
+from harness.divergence.explaining import Run, explain
 from harness.divergence.origin import Origin, find_origin, unknown_origin
 from harness.divergence.reference import all_values
 from harness.divergence.replaying import Player, Program, program_of
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.machine import execute
+from harness.ethosu.memory import OutOfBounds
 from harness.ethosu.records import Step, StreamError, StreamIssue, Unimplemented
 from harness.legs.tosa_reference import ReferenceModelError, run_flatbuffer
+from harness.place import Fact
 
+MOST_ORIGINS = 4
+"""Wrong outputs of a delegate whose first wrong step is looked for."""
 _MOST_RUNS, _FEWER_RUNS, _LARGE = 4, 2, 1 << 21
+
+
+@dataclass(frozen=True)
+class WrongOutput:
+    """One output of a delegate that is not what its TOSA graph says.
+
+    :param origin: where that begins; None if it was not looked for.
+    """
+
+    difference: Difference
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -37,26 +52,38 @@ class DelegateComparison:
 
     :param compared: draws with a valid reference on which the payload ran.
     :param refused: why others did not count.
-    :param difference: of the output and the draw with the fewest wrong elements.
-    :param origin: where it begins; None where nothing differs.
+    :param wrong: outputs that differ, each on the draw with the fewest wrong elements; fewest first.
     :param issues: of all draws, each once.
     :param stopped: why the stream could not be decoded or executed to its end; later draws were not run.
     :param unimplemented: it is the model that could not execute it.
     :param damaged: nothing was executed: the payload's tables contradict each other or the TOSA graph.
     :param fault: why armdiff itself could not compare it: no statement about the delegate.
     :param steps: of the first run.
+    :param tensors: the TOSA tensor that each step makes, where there are issues to place and something tells.
+    :param step_facts: what the registers say of the steps that issues are about.
     """
 
     compared: int = 0
     refused: tuple[str, ...] = ()
-    difference: Difference | None = None
-    origin: Origin | None = None
+    wrong: tuple[WrongOutput, ...] = ()
     issues: tuple[StreamIssue, ...] = ()
     stopped: str | None = None
     unimplemented: bool = False
     damaged: bool = False
     fault: str = ""
     steps: tuple[Step, ...] = ()
+    tensors: Mapping[int, str] = field(default_factory=dict)
+    step_facts: Mapping[int, Mapping[str, Fact]] = field(default_factory=dict)
+
+    @property
+    def difference(self) -> Difference | None:
+        """Of the output and the draw with the fewest wrong elements."""
+        return self.wrong[0].difference if self.wrong else None
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where that begins; None where nothing differs."""
+        return self.wrong[0].origin if self.wrong else None
 
 
 @dataclass(frozen=True)
@@ -105,15 +132,21 @@ def compare_delegate(
             continue
         found = (difference(index, *pair, draw.name) for index, pair in enumerate(zip(got, wanted, strict=True)))
         pairs.append(_Pair(draw, wanted, [item for item in found if item is not None]))
-    differences = [item for pair in pairs for item in pair.differences]
-    blamed = None
-    if differences and origin:
-        blamed = _origin(tosa, program_of(decoded, commands, configuration), border, pairs, steps or ())
+    worst: dict[int, Difference] = {}
+    for item in sorted((item for pair in pairs for item in pair.differences), key=lambda item: item.elements):
+        worst.setdefault(item.output, item)
+    program = program_of(decoded, commands, configuration) if worst and origin else None
+    wrong = [
+        WrongOutput(
+            item,
+            _origin(tosa, program, border, pairs, steps or (), output) if origin and place < MOST_ORIGINS else None,
+        )
+        for place, (output, item) in enumerate(worst.items())
+    ]
     return DelegateComparison(
         compared=len(pairs),
         refused=tuple(refused),
-        difference=min(differences, key=lambda item: item.elements, default=None),
-        origin=blamed,
+        wrong=tuple(wrong),
         issues=tuple(issues),
         stopped=None if stopped is None else str(stopped),
         unimplemented=isinstance(stopped, Unimplemented),
@@ -133,27 +166,54 @@ def _incomparable(got: Sequence[Array], wanted: Sequence[Array]) -> str | None:
 
 
 def _origin(
-    tosa: bytes, program: Program | None, border: Border, pairs: Sequence[_Pair], steps: Sequence[Step]
+    tosa: bytes, program: Program | None, border: Border, pairs: Sequence[_Pair], steps: Sequence[Step], output: int
 ) -> Origin:
-    """Draws that differ come first, those with the most distinct values before the others."""
-    ranked = sorted(pairs, key=lambda pair: (not pair.differences, -_variety(pair.wanted)))
+    """Draws on which the output differs come first, those with the most distinct values before the others."""
+    ranked = sorted(
+        pairs, key=lambda pair: (output not in {item.output for item in pair.differences}, -_variety(pair.wanted))
+    )
     if program is None:
         return unknown_origin("the stream has branches", ranked[0].draw.name)
     written = sum(item.end - item.start for step in steps for item in step.writes)
     block = decode_tosa(tosa).main
     runs = [
-        Run(pair.draw.name, Player(program, border.kept(pair.draw.arrays)), pair.wanted, _values(tosa, block, pair))
+        Run(
+            pair.draw.name,
+            Player(program, border.kept(pair.draw.arrays)),
+            pair.wanted,
+            _values(tosa, block, pair.draw, pair.wanted),
+            output,
+        )
         for pair in ranked[: _MOST_RUNS if written <= _LARGE else _FEWER_RUNS]
     ]
     return find_origin(block, runs)
 
 
-def _values(tosa: bytes, block: TosaBlock, pair: _Pair) -> Mapping[str, Array]:
+def _values(tosa: bytes, block: TosaBlock, draw: Draw, wanted: Sequence[Array]) -> Mapping[str, Array]:
     """All tensors; only the outputs if the reference model does not accept a graph with more of them."""
     try:
-        return all_values(tosa, pair.draw.arrays)
+        return all_values(tosa, draw.arrays)
     except (ReferenceModelError, ValueError):
-        return dict(zip(block.outputs, pair.wanted, strict=True))
+        return dict(zip(block.outputs, wanted, strict=True))
+
+
+def tensors_of_steps(tosa: bytes, payload: VelaPayload, accelerator: str, draw: Draw) -> Mapping[int, str]:
+    """The TOSA tensor that each step makes, for the steps that one explains; none where nothing tells."""
+    configuration = accelerator_named(accelerator)
+    program = program_of(payload, decode_commands(payload.commands, configuration), configuration)
+    if program is None:
+        return {}
+    try:
+        wanted = run_flatbuffer(tosa, draw.arrays)
+    except (ReferenceModelError, ValueError):
+        return {}
+    block = decode_tosa(tosa).main
+    values = _values(tosa, block, draw, wanted)
+    player = Player(program, border_of(tosa, payload).kept(draw.arrays))
+    try:
+        return explain([Run(draw.name, player, wanted, values)]).shown
+    except (StreamError, OutOfBounds):
+        return {}
 
 
 def _variety(outputs: Sequence[Array]) -> int:

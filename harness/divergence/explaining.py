@@ -31,12 +31,14 @@ class Run:
     :param player: the payload on this draw.
     :param wanted: the reference's outputs.
     :param values: all TOSA tensors that are known.
+    :param output: the one output that is looked at; what becomes of the others does not count.
     """
 
     draw: str
     player: Player
     wanted: Sequence[Array]
     values: Mapping[str, Array]
+    output: int = 0
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ than another has written, either of the two addresses may be the wrong one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,9 +26,12 @@ from harness.divergence.guessing import Guess, operand_guesses, value_guesses
 from harness.divergence.matching import Placement
 from harness.divergence.mistaking import Mistake, mistake
 from harness.divergence.trials import Found, Trials
+from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
 from harness.ethosu.commands import field_text
 from harness.ethosu.disassembly import listing
+from harness.ethosu.records import Step
+from harness.place import Fact
 
 _MOST_READERS = 20
 
@@ -50,6 +54,8 @@ class Origin:
     :param draw: name of the inputs.
     :param listing: the disassembly around the command, or around the first that may be to blame.
     :param latest: the last step that may be to blame.
+    :param facts: of the step, for its place (``step_facts``), with ``share`` (of the elements that are wrong) and
+        ``repair`` (``values``, ``copy``, or the register that makes everything right).
     """
 
     step: int | None
@@ -65,6 +71,7 @@ class Origin:
     draw: str
     listing: tuple[str, ...] = ()
     latest: int | None = None
+    facts: Mapping[str, Fact] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.step is None:
@@ -85,7 +92,7 @@ def unknown_origin(doubt: str, draw: str) -> Origin:
 def find_origin(block: TosaBlock, runs: Sequence[Run]) -> Origin:
     """The origin of a difference.
 
-    :param runs: a draw that differs, and others to confirm what it shows.
+    :param runs: a draw that differs in the runs' output, and others to confirm what it shows.
     """
     trials = Trials(runs)
     known, roots = trials.known, _wrong_roots(trials)
@@ -105,17 +112,16 @@ def find_origin(block: TosaBlock, runs: Sequence[Run]) -> Origin:
 
 
 def _wrong_roots(trials: Trials) -> set[int]:
-    """Steps that wrote the elements of the outputs that are wrong; their places are noted as holes."""
+    """Steps that wrote the elements of the output that are wrong; their places are noted as holes."""
     player, owners = trials.main.player, trials.known.owners
     outputs = player.outputs({})
     assert outputs is not None
-    roots: set[int] = set()
-    for slot, got, wanted in zip(player.program.payload.outputs, outputs, trials.main.wanted, strict=True):
-        places = slot.offset + slot.element_size * np.flatnonzero(signed(got).ravel() != signed(wanted).ravel())
-        roots |= owners.of(slot.region, places)
-        if len(places):
-            owners.note_hole(slot.region, np.append(places, places + slot.element_size - 1))
-    return roots
+    which = trials.main.output
+    slot, got, wanted = player.program.payload.outputs[which], outputs[which], trials.main.wanted[which]
+    places = slot.offset + slot.element_size * np.flatnonzero(signed(got).ravel() != signed(wanted).ravel())
+    if len(places):
+        owners.note_hole(slot.region, np.append(places, places + slot.element_size - 1))
+    return owners.of(slot.region, places)
 
 
 def _suspects(trials: Trials, roots: Iterable[int]) -> list[int]:
@@ -262,22 +268,66 @@ def _origin(
     if shown.guess.placement is not None:
         tensor = shown.guess.placement.view.tensor
     command, producer = stored.step.command, block.producers.get(tensor)
-    modes = [field_text(command.name, *item, program.accelerator) for item in command.fields.items()]
+    elements, of = shown.elements, block.tensors[tensor].elements if tensor else stored.values.size
     return Origin(
         step=stored.index,
-        operation=" ".join([stored.step.kind, *modes]),
+        operation=operation_of(stored.step, program.accelerator),
         offset=command.offset,
         tensor=tensor,
         tosa_operator=producer.op if producer is not None else "input" if tensor in block.inputs else "",
-        elements=shown.elements,
-        of=block.tensors[tensor].elements if tensor else stored.values.size,
+        elements=elements,
+        of=of,
         repair=repair or str(found.guess),
         earliest=earliest,
         doubt=doubt,
         draw=trials.main.draw,
         listing=tuple(listing(program.payload, program.accelerator, around=command.offset)),
         latest=max(stored.index, latest),
+        facts={
+            **step_facts(stored.step, program.accelerator),
+            "share": round(elements / max(of, 1), 4),
+            "tensor_elements": of,
+            "repair": _repair_word(repair or str(found.guess)),
+            "certain": int(not doubt),
+        },
     )
+
+
+def operation_of(step: Step, accelerator: Accelerator) -> str:
+    """Kind and mode of a step: ``POOL MAX``."""
+    modes = [field_text(step.command.name, *item, accelerator) for item in step.command.fields.items()]
+    return " ".join([step.kind, *modes])
+
+
+def step_facts(step: Step, accelerator: Accelerator) -> dict[str, Fact]:
+    """What the registers say of a step, for its place: ``operation`` (``POOL_MAX``), ``ofm`` (elements that it writes),
+    ``ofm_rows``, ``ofm_columns``, ``ofm_depth``, ``blockdep``, ``pad`` and ``stride``; what no register says is absent.
+    """
+    numbers = {
+        name: step.registers[register]["value"] + 1
+        for name, register in (
+            ("ofm_rows", "OFM_HEIGHT_M1"),
+            ("ofm_columns", "OFM_WIDTH_M1"),
+            ("ofm_depth", "OFM_DEPTH_M1"),
+        )
+        if "value" in step.registers.get(register, {})
+    }
+    facts: dict[str, Fact] = {
+        "operation": operation_of(step, accelerator).replace(" ", "_"),
+        "kind": step.kind,
+        **numbers,
+    }
+    if len(numbers) == 3:
+        facts["ofm"] = math.prod(numbers.values())
+    if "value" in step.registers.get("BLOCKDEP", {}):
+        facts["blockdep"] = step.registers["BLOCKDEP"]["value"]
+    return facts
+
+
+def _repair_word(repair: str) -> str:
+    """``values``, ``copy``, or a register's name."""
+    first = repair.split(" ", 1)[0]
+    return {"the": "values", "a": "copy"}.get(first, first)
 
 
 def _with_tensor(trials: Trials, found: Found) -> Found:

@@ -77,7 +77,7 @@ class Trials:
 
     @cached_property
     def _wrong_before(self) -> list[int]:
-        return [_differing(run.player.outputs({}) or (), run.wanted) for run in self._runs]
+        return [_differing(run.player.outputs({}), run) or 0 for run in self._runs]
 
     def _repairs(self, guess: Guess, run: Run) -> bool:
         return self._wrong(guess, run) == 0
@@ -89,7 +89,7 @@ class Trials:
         later = (stored for index, stored in self.known.steps.items() if index >= first)
         self._work += sum(1 + stored.values.size // _ELEMENTS for stored in later)
         outputs = run.player.outputs(corrections(self.known, guess, run))
-        return None if outputs is None else _differing(outputs, run.wanted)
+        return _differing(outputs, run)
 
     def _found(self, guess: Guess) -> Found | None:
         """With the first of the corrected steps that was wrong."""
@@ -98,6 +98,9 @@ class Trials:
         return None if first is None else Found(guess, first, sum(wrong.values()))
 
 
-def _differing(outputs: Sequence[Array], wanted: Sequence[Array]) -> int:
-    pairs = zip(outputs, wanted, strict=True)
-    return sum(int(np.count_nonzero(signed(one).ravel() != signed(other).ravel())) for one, other in pairs)
+def _differing(outputs: Sequence[Array] | None, run: Run) -> int | None:
+    """Elements of the run's output that are wrong; None if the payload did not run to its end."""
+    if outputs is None:
+        return None
+    one, other = outputs[run.output], run.wanted[run.output]
+    return int(np.count_nonzero(signed(one).ravel() != signed(other).ravel()))

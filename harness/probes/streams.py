@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from harness.artifacts.program import decode_program
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.compat.vela import configuration_of
-from harness.divergence import DelegateComparison, Draw, compare_delegate, random_draws
+from harness.divergence import DelegateComparison, Draw, compare_delegate, random_draws, tensors_of_steps
+from harness.divergence.origin import step_facts
 from harness.errors import BadInput, OwnFault
 from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.checks import examine
@@ -49,6 +50,9 @@ def compared_delegates(
                 payload = decode_vela(record.payload, named)
                 comparison = compare_delegate(tosa, payload, configuration.target, draws)
                 comparison = _examined(comparison, payload, accelerator_named(configuration.target))
+                if any(issue.certain for issue in comparison.issues):
+                    tensors = tensors_of_steps(tosa, payload, configuration.target, draws[0])
+                    comparison = replace(comparison, tensors=tensors)
             except BadInput as error:  # a finding like any stream that cannot be executed
                 comparison = DelegateComparison(stopped=str(error), damaged=True)
             except Exception as error:  # noqa: BLE001 - the other delegates, legs and oracles still have their say
@@ -61,6 +65,7 @@ def _examined(comparison: DelegateComparison, payload: VelaPayload, accelerator:
     """With what can be read from the stream; without the steps, which are large."""
     if comparison.stopped and not comparison.steps:
         return comparison
+    facts = {step.index: step_facts(step, accelerator) for step in comparison.steps}
     found = examine(comparison.steps, decode_commands(payload.commands, accelerator), accelerator)
     # memory that nothing wrote holds a pattern, so reading it without any effect on outputs is harmless
     harmless = comparison.difference is None and not comparison.stopped
@@ -68,7 +73,9 @@ def _examined(comparison: DelegateComparison, payload: VelaPayload, accelerator:
         replace(issue, certain=False) if harmless and issue.kind == "unwritten-read" else issue
         for issue in (*comparison.issues, *found)
     ]
-    return replace(comparison, issues=tuple(issues), steps=())
+    told = {issue.step for issue in issues if issue.certain}
+    facts = {index: found for index, found in facts.items() if index in told}
+    return replace(comparison, issues=tuple(issues), steps=(), step_facts=facts)
 
 
 def _some(inputs: Sequence[EvaluationInput]) -> list[EvaluationInput]:

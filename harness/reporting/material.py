@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.case import Case, read_case
-from harness.corpus import Entry, known_by, on_line
+from harness.corpus import Entry, on_line
 from harness.errors import BadInput
 from harness.protocol import CaseResult
 from harness.runs import BUGS, CASES, Minimized, Run
@@ -84,6 +84,7 @@ class Judged:
 def judged(run: Run, corpus: Sequence[Entry]) -> Judged:
     """Tally a run, its findings marked as the corpus knows them on the run's release line."""
     corpus = on_line(corpus, run.info.judged_as)
+    entries = {entry.name: entry for entry in corpus}
     tally = Tally(corpus, strict=run.info.asked.strict)
     seen: list[Seen] = []
     cases: Counter[int] = Counter()
@@ -94,7 +95,7 @@ def judged(run: Run, corpus: Sequence[Entry]) -> Judged:
         cases[graph] += 1
         for finding in tally.findings[before:]:
             if tally.strict or not finding.information:
-                entry = known_by(corpus, finding) if finding.known else None
+                entry = entries.get(finding.entry) if finding.known else None
                 seen.append(Seen(finding, item.number, graph, entry, run.info.line_name))
     wanted = per_graph(run)
     tally.graphs = sum(count >= wanted for count in cases.values())

@@ -12,7 +12,8 @@ from harness.corpus import Entry, Expectation, Status, entries, judged, known_by
 from harness.errors import BadInput
 from harness.observation import Mismatch
 from harness.protocol import CaseResult
-from harness.triage import KnownBug, bucket_exception, bucket_of, contains_in_order, finding_of, operator_chain
+from harness.triage import bucket_exception, bucket_of, contains_in_order, finding_of, operator_chain
+from harness.triage.known import KnownBug
 from tests.unit.observations import CASE
 
 MISMATCH = Mismatch("numeric", "outside rounding", "n3 is off by 7", measured={"distance": 7.0, "output": 0})
@@ -67,16 +68,23 @@ FINDING = finding_of(MISMATCH, CASE, "c.json")
 
 
 @pytest.mark.usefixtures("default_line")
-def test_a_finding_is_known_by_bucket_message_and_operators(tmp_path):
+def test_a_finding_resembles_an_entry_by_bucket_message_and_operators(tmp_path):
+    def resembled_by(corpus, finding):
+        assert known_by(corpus, finding) is None
+        return next((entry for entry in corpus if entry.resembles(finding)), None)
+
     entry = _entry(tmp_path, status="reproduces", bucket=FINDING.bucket, message="off by 7")
-    assert known_by([entry], FINDING) is entry
+    assert resembled_by([entry], FINDING) is entry
     elsewhere = msgspec.structs.replace(FINDING, bucket=bucket_of(MISMATCH, "ethos-u55-128"))
-    assert known_by([entry], elsewhere) is entry
-    assert known_by([entry], msgspec.structs.replace(FINDING, bucket="other")) is None
-    assert known_by([entry], msgspec.structs.replace(FINDING, chain=("tanh",))) is None
-    assert known_by([entry], msgspec.structs.replace(FINDING, chain=("tanh",), oracle="crash")) is entry
-    assert known_by([_entry(tmp_path, status="reproduces", bucket=FINDING.bucket, message="off by 8")], FINDING) is None
-    assert known_by([_entry(tmp_path, status="fixed")], FINDING) is None
+    assert resembled_by([entry], elsewhere) is entry
+    assert resembled_by([entry], msgspec.structs.replace(FINDING, bucket="other")) is None
+    assert resembled_by([entry], msgspec.structs.replace(FINDING, chain=("tanh",))) is None
+    assert resembled_by([entry], msgspec.structs.replace(FINDING, chain=("tanh",), oracle="crash")) is entry
+    assert (
+        resembled_by([_entry(tmp_path, status="reproduces", bucket=FINDING.bucket, message="off by 8")], FINDING)
+        is None
+    )
+    assert resembled_by([_entry(tmp_path, status="fixed")], FINDING) is None
 
 
 TODAY = datetime.date(2026, 11, 20)
@@ -183,7 +191,7 @@ def test_captured_operators_count_under_their_short_names():
     assert not contains_in_order(("conv2d",), ("aten.conv2d.default",))
 
 
-def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_range(tmp_path, monkeypatch):
+def test_an_entry_resembles_its_bug_by_its_other_buckets_without_a_pass_and_out_of_range(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
     bucket = "v1/numeric/outside-rounding/run/RewriteConvPass/tosa-int/"
     also = "v1/qparams/clamp-lost/lower/RewriteConvPass/tosa-int/aten.convolution.default"
@@ -194,30 +202,30 @@ def test_an_entry_knows_its_bug_by_its_other_buckets_without_a_pass_and_out_of_r
     )
     entry = read_entry(tmp_path)
 
-    def known(other, oracle="numeric"):
-        return entry.knows(msgspec.structs.replace(FINDING, bucket=other, oracle=oracle))
+    def alike(other, oracle="numeric"):
+        return entry.resembles(msgspec.structs.replace(FINDING, bucket=other, oracle=oracle))
 
-    assert known(bucket)
-    assert known(also, "qparams")
-    assert known(bucket.replace("RewriteConvPass", "-"))
-    assert known(legs.replace("Vela", "-"))
-    assert not known(legs.replace("Vela", "RewriteConvPass"))
-    assert not known(also.replace("RewriteConvPass", "-"), "qparams")
-    assert known(bucket.replace("outside-rounding", "outside-rounding,-out-of-range-input-only"))
-    assert not known(bucket.replace("RewriteConvPass", "ExirToTosaPass"))
+    assert alike(bucket)
+    assert alike(also, "qparams")
+    assert alike(bucket.replace("RewriteConvPass", "-"))
+    assert alike(legs.replace("Vela", "-"))
+    assert not alike(legs.replace("Vela", "RewriteConvPass"))
+    assert not alike(also.replace("RewriteConvPass", "-"), "qparams")
+    assert alike(bucket.replace("outside-rounding", "outside-rounding,-out-of-range-input-only"))
+    assert not alike(bucket.replace("RewriteConvPass", "ExirToTosaPass"))
 
 
-def test_a_death_without_a_word_is_a_known_bug_only_with_its_operators():
+def test_a_death_without_a_word_is_like_a_known_bug_only_with_its_operators():
     silent = "v1/crash/exception/lower/-/ethos-u55/SIGSEGV|no-native-output|-"
     telling = silent.replace("no-native-output", "Assertion-x-failed")
 
-    def known(bucket, *chain):
-        bug = KnownBug(bucket="v1/numeric/x/run/Vela/ethos-u55/", also=(bucket,), operators=("amin", "view"))
-        return bug.knows(msgspec.structs.replace(FINDING, bucket=bucket, oracle="crash", chain=chain))
+    def alike(bucket, *chain):
+        bug = KnownBug(entry="e", bucket="v1/numeric/x/run/Vela/ethos-u55/", also=(bucket,), operators=("amin", "view"))
+        return bug.resembles(msgspec.structs.replace(FINDING, bucket=bucket, oracle="crash", chain=chain))
 
-    assert known(silent, "amin", "relu", "view")
-    assert not known(silent, "conv2d")
-    assert known(telling, "conv2d")
+    assert alike(silent, "amin", "relu", "view")
+    assert not alike(silent, "conv2d")
+    assert alike(telling, "conv2d")
 
 
 @pytest.mark.parametrize(
@@ -237,13 +245,13 @@ def test_a_death_without_a_word_is_a_known_bug_only_with_its_operators():
     ],
 )
 def test_what_says_no_place_may_have_several_causes(bucket, oracle, stage, alone):
-    bug = KnownBug(bucket=bucket, operators=("cat",))
+    bug = KnownBug(entry="e", bucket=bucket, operators=("cat",))
     found = msgspec.structs.replace(FINDING, bucket=bucket, oracle=oracle, stage=stage, chain=("max_pool2d",))
-    assert bug.knows(found) is alone
-    assert bug.knows(msgspec.structs.replace(found, chain=("cat", "max_pool2d")))
+    assert bug.resembles(found) is alone
+    assert bug.resembles(msgspec.structs.replace(found, chain=("cat", "max_pool2d")))
 
 
-def test_an_entry_knows_a_stream_only_with_its_operators_and_on_its_families(tmp_path, monkeypatch):
+def test_an_entry_resembles_a_stream_only_with_its_operators_and_on_its_families(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
     bucket, also = (f"v1/stream/{kind}/run/Vela/ethos-u55/CONV" for kind in ("duplicate", "overlap"))
     (tmp_path / "status.toml").write_text(
@@ -252,11 +260,13 @@ def test_an_entry_knows_a_stream_only_with_its_operators_and_on_its_families(tmp
     )
     entry = read_entry(tmp_path)
 
-    def known(bucket, target="ethos-u55-64", chain=("slice", "relu", "conv2d")):
-        return entry.knows(msgspec.structs.replace(FINDING, bucket=bucket, oracle="stream", target=target, chain=chain))
+    def alike(bucket, target="ethos-u55-64", chain=("slice", "relu", "conv2d")):
+        return entry.resembles(
+            msgspec.structs.replace(FINDING, bucket=bucket, oracle="stream", target=target, chain=chain)
+        )
 
-    assert known(bucket)
-    assert known(also)
-    assert not known(bucket, chain=("conv2d",))
-    assert not known(also, chain=("conv2d",))
-    assert not known(bucket.replace("u55", "u85"), target="ethos-u85-256")
+    assert alike(bucket)
+    assert alike(also)
+    assert not alike(bucket, chain=("conv2d",))
+    assert not alike(also, chain=("conv2d",))
+    assert not alike(bucket.replace("u55", "u85"), target="ethos-u85-256")

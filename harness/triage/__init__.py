@@ -6,25 +6,28 @@ does not contain shapes, names or numbers, so it stays the same while a case shr
 has one exception class, cached, because Hypothesis identifies a failure by its exception's type
 and place.
 
-A *finding* is a mismatch with its case. It is known if a corpus entry (or ``--known`` file) has
-its bucket, and, unless Python code raised (whose frame says enough), the entry's operators occur in
-the finding's chain, in order.
+A *finding* is a mismatch with its case, at its place, in one of three states: *known* is proved to be a corpus
+entry's bug, *resembling* looks like one and nothing proves it, *new* is the rest (``harness.triage.known``). A finding
+begins as new; whoever has a corpus says more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from harness.case import Case, Graph, maker_of
 from harness.constants import CONSTANT_KINDS
+from harness.inspection.surroundings import case_place, plain_name
 from harness.observation import Mismatch
+from harness.place import Place
 from harness.target import parse_target
 
 BUCKET_VERSION = "v1"
+CRASH = "crash"
 VALUE_ORACLES = ("numeric", "outputs", "quality", "metamorphic")
 """Oracles that speak of values: their coarse buckets may hold several causes."""
 COARSE_ORACLES = (*VALUE_ORACLES, "qparams", "constants", "stream", "buffers")
@@ -41,18 +44,27 @@ DOMAINS = "quantized values: "
 """Begins the line of a crash finding's detail that lists what PT2E had decided by then."""
 
 
+State = Literal["new", "resembling", "known"]
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One mismatch with its case: what a run reports, JSON as DESIGN.md fixes it.
 
     ``pass`` is a Python keyword, so the field is ``pass_name`` and renamed in JSON.
 
     :param information: worth telling and no defect; counts only if asked for (``--strict``).
+    :param state: proved to be an entry's bug, only alike, or neither.
+    :param entry: the corpus entry that it is, or is like.
+    :param proof: what proves it to be known, in one sentence.
+    :param place: the operators around it.
     """
 
     bucket: str
     oracle: str
     kind: str
-    known: bool = False
+    state: State = "new"
+    entry: str = ""
+    proof: str = ""
     target: str
     legs: tuple[str, ...] = ()
     stage: str
@@ -65,44 +77,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     upstream: str | None = None
     detail: str = ""
     information: bool = False
+    place: Place | None = None
 
-
-class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells a finding to be a bug that is known (on whichever target has it).
-
-    :param bucket: the coarse bucket in which it shows; ``also``: further ones, of other oracles.
-    :param message: a part of the message in ``bucket``.
-    :param operators: what a graph must contain, in order, where the oracle says too little by itself.
-    :param families: target families that have the bug; none stands for all.
-    :param recipe: a word that the recipe must have.
-    """
-
-    bucket: str
-    also: tuple[str, ...] = ()
-    message: str = ""
-    operators: tuple[str, ...] = ()
-    families: tuple[str, ...] = ()
-    recipe: str = ""
-
-    def knows(self, finding: Finding) -> bool:
-        """Is this finding the bug?"""
-        if self.families and parse_target(finding.target).family not in self.families:
-            return False
-        if self.recipe and self.recipe not in finding.recipe.split(","):
-            return False
-        # the frame in which Python raised says enough; all else needs its operators as well (a cat that loses an
-        # operand and a pool that loses a window both write too little, and Vela refuses much in the same words)
-        native = finding.oracle == "crash" and (finding.stage == VELA_STAGE or SILENT_DEATH in finding.bucket)
-        coarse = finding.oracle in COARSE_ORACLES or finding.stage.startswith("leg:") or native
-        if coarse and not contains_in_order(finding.chain, self.operators):
-            return False
-        unblamed = finding.oracle in VALUE_ORACLES and pass_of(finding.bucket) is None
-        places = any_pass if unblamed else str
-        seen = places(any_family(finding.bucket))
-        if seen in (places(any_family(bucket)) for bucket in self.also):
-            return True
-        wanted = places(any_family(self.bucket))
-        return any_range(seen) == any_range(wanted) and self.message in finding.message
+    @property
+    def known(self) -> bool:
+        """Is it proved to be an entry's bug?"""
+        return self.state == "known"
 
 
 class BucketFailure(AssertionError):
@@ -143,6 +123,11 @@ def any_pass(bucket: str) -> str:
 def oracle_of(bucket: str) -> str:
     """The oracle whose mismatches a bucket holds."""
     return bucket.split("/")[1]
+
+
+def kind_of_bucket(bucket: str) -> str:
+    """Oracle and kind, as ``stream/hazard``."""
+    return "/".join(bucket.split("/")[1:3])
 
 
 def pass_of(bucket: str) -> str | None:
@@ -195,6 +180,7 @@ def finding_of(mismatch: Mismatch, case: Case, path: str, detail: str = "") -> F
         case=path,
         detail=detail or mismatch.detail,
         information=mismatch.information,
+        place=mismatch.place or (case_place(case.graph) if mismatch.oracle == CRASH else None),
         chain=operator_chain(case.graph, output if isinstance(output, int) else None),
     )
 
@@ -205,18 +191,13 @@ def contains_in_order(chain: Sequence[str], wanted: Sequence[str]) -> bool:
     ``relu`` stands for a captured module's ``aten.relu.default`` and ``aten.relu_.default`` as well.
     """
     rest = iter(chain)
-    return all(any({item, _plain(item)} & {*word.split("|")} for item in rest) for word in wanted)
+    return all(any({item, plain_name(item)} & {*word.split("|")} for item in rest) for word in wanted)
 
 
 def has_pattern(graph: Graph, patterns: Sequence[Sequence[str]]) -> bool:
     """Does a graph contain one of several operator patterns (``contains_in_order``)?"""
     chain = operator_chain(graph)
     return any(contains_in_order(chain, pattern) for pattern in patterns)
-
-
-def _plain(operator: str) -> str:
-    """``aten.relu_.default`` as the generator calls it: ``relu``."""
-    return operator.split(".")[1].removesuffix("_") if operator.startswith("aten.") else operator
 
 
 def measured_size(measured: Mapping[str, Any]) -> str:

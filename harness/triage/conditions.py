@@ -1,0 +1,284 @@
+"""Conditions: what a corpus entry says of the place of its bug, declared in ``status.toml``.
+
+::
+
+    [[conditions]]
+    path = ["SLICE", "CONV2D|DEPTHWISE_CONV2D: batch > 1, pad > 0"]
+
+A condition holds at a place if operators of it lie on one line of data flow in the order of ``path``, each with an
+operator's name and the terms behind the colon, and the wrong operator (``here``) lies on that line. Between two of
+them only operators of ``through`` may stand, which Vela fuses or passes over; the line may go on with such operators
+at both ends.
+
+A *term* is a fact of the operator (``harness.inspection.surroundings``), a comparison (``==``, ``!=``, ``<``, ``<=``,
+``>``, ``>=``, or ``in`` with words joined by ``|``) and a number or word. ``at`` has terms about what was seen at the
+place (``harness.oracles`` put it there: ``operation``, ``share``, …). An operator of the path may also ask for a
+neighbour off the line: ``beside X`` is another reader of what it reads, ``with X`` something else that it reads.
+
+A fact that an operator does not have never satisfies a term. ``siblings`` makes the places on which a condition must
+not hold: in each, one thing that it asks for is otherwise.
+"""
+
+from __future__ import annotations
+
+import operator as compare
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from harness.place import Fact, GraphKind, Place, PlacedOperator
+
+THROUGH = "RESCALE|RESHAPE|TRANSPOSE|IDENTITY|CAST"
+MOST_SKIPPED = 6
+"""Operators of ``through`` between two of the path, at the most."""
+_TERM = re.compile(r"^(\w+) (==|!=|<=|>=|<|>|in) (\S+)$")
+_OFF_THE_LINE = re.compile(r"^(beside|with) ([A-Z0-9_|a-z]+)$")
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": compare.eq,
+    "!=": compare.ne,
+    "<": compare.lt,
+    "<=": compare.le,
+    ">": compare.gt,
+    ">=": compare.ge,
+}
+
+
+class Term(msgspec.Struct, frozen=True):
+    """One comparison of a fact."""
+
+    fact: str
+    comparison: str
+    value: str
+
+    def holds(self, facts: dict[str, Fact]) -> bool:
+        """Does it hold of these facts?"""
+        seen = facts.get(self.fact)
+        if seen is None:
+            return False
+        if self.comparison == "in":
+            return str(seen) in self.value.split("|")
+        wanted: Fact = self.value if isinstance(seen, str) else float(self.value)
+        return _COMPARISONS[self.comparison](seen, wanted)
+
+
+class Element(msgspec.Struct, frozen=True):
+    """One operator of a path.
+
+    :param ops: its possible names.
+    :param off: (``beside`` or ``with``, possible names) of neighbours off the line.
+    """
+
+    ops: frozenset[str]
+    terms: tuple[Term, ...] = ()
+    off: tuple[tuple[str, frozenset[str]], ...] = ()
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What must be so at a finding's place for it to be an entry's bug.
+
+    :param path: operators on one line of data flow, as ``element`` reads them.
+    :param at: terms about the facts of the place itself.
+    :param through: names of the operators that may stand between those of the path, joined by ``|``.
+    :param shows: the findings that it speaks of, as ``oracle/kind`` or ``oracle``; none: see ``Known``.
+    :param graph: which kind of graph it speaks of.
+    """
+
+    path: tuple[str, ...]
+    at: tuple[str, ...] = ()
+    through: str = THROUGH
+    shows: tuple[str, ...] = ()
+    graph: GraphKind = "tosa"
+
+    def holds(self, place: Place) -> bool:
+        """Does it hold at this place?"""
+        if place.graph != self.graph or not all(term(text).holds(place.facts) for text in self.at):
+            return False
+        if not self.path:
+            return True
+        return _Search(place, tuple(element(text) for text in self.path), frozenset(self.through.split("|"))).found()
+
+    def check(self) -> None:
+        """Read every term.
+
+        :raises ValueError: naming what cannot be read.
+        """
+        for text in self.path:
+            element(text)
+        for text in self.at:
+            term(text)
+        if not self.path and not self.at:
+            raise ValueError("a condition without path and at holds everywhere; give it one of them")
+
+
+@cache
+def term(text: str) -> Term:
+    """Read ``batch > 1``.
+
+    :raises ValueError: it is none.
+    """
+    found = _TERM.match(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no term; write 'batch > 1' or 'dtype in int8|int16'")
+    made = Term(*found.groups())
+    if made.comparison in ("<", "<=", ">", ">="):
+        float(made.value)
+    return made
+
+
+@cache
+def element(text: str) -> Element:
+    """Read ``CONV2D|DEPTHWISE_CONV2D: batch > 1, beside RESHAPE``.
+
+    :raises ValueError: it is none.
+    """
+    names, _, rest = text.partition(":")
+    terms, off = [], []
+    for word in filter(None, (item.strip() for item in rest.split(","))):
+        found = _OFF_THE_LINE.match(word)
+        if found:
+            off.append((found[1], frozenset(found[2].split("|"))))
+        else:
+            terms.append(term(word))
+    ops = frozenset(name.strip() for name in names.split("|"))
+    if not all(ops):
+        raise ValueError(f"{text!r} names no operator; write 'CONV2D: batch > 1'")
+    return Element(ops, tuple(terms), tuple(off))
+
+
+class _Search:
+    """The search for a line through a place."""
+
+    def __init__(self, place: Place, path: Sequence[Element], through: frozenset[str]) -> None:
+        self.place, self.path, self.through = place, path, through
+        self.readers = place.readers
+
+    def found(self) -> bool:
+        starts = (index for index in range(len(self.place.operators)) if self._fits(index, self.path[0]))
+        lines = (line for start in starts for line in self._lines((start,), 1))
+        return any(self._passes_here(line) for line in lines)
+
+    def _lines(self, line: tuple[int, ...], depth: int) -> Iterator[tuple[int, ...]]:
+        """Lines that begin with ``line``, whose last operator is element ``depth - 1`` of the path."""
+        if depth == len(self.path):
+            yield line
+            return
+        for reached in self._beyond(line[-1]):
+            if self._fits(reached[-1], self.path[depth]):
+                yield from self._lines((*line, *reached), depth + 1)
+
+    def _beyond(self, index: int) -> Iterator[tuple[int, ...]]:
+        """Operators that read this one, at once or through others, with those in between."""
+        waiting: list[tuple[int, ...]] = [(reader,) for reader in self.readers[index]]
+        while waiting:
+            way = waiting.pop()
+            yield way
+            if self.place.operators[way[-1]].op in self.through and len(way) <= MOST_SKIPPED:
+                waiting += [(*way, reader) for reader in self.readers[way[-1]]]
+
+    def _passes_here(self, line: tuple[int, ...]) -> bool:
+        wanted = set(self.place.here)
+        if wanted & set(line):
+            return True
+        behind = {index for way in self._beyond(line[-1]) for index in way if self._all_through(way)}
+        return bool(wanted & (behind | self._before(line[0])))
+
+    def _all_through(self, way: tuple[int, ...]) -> bool:
+        return all(self.place.operators[index].op in self.through for index in way)
+
+    def _before(self, index: int) -> set[int]:
+        found: set[int] = set()
+        waiting = [*self.place.operators[index].reads]
+        while waiting:
+            source = waiting.pop()
+            if self.place.operators[source].op in self.through and source not in found:
+                found.add(source)
+                waiting += self.place.operators[source].reads
+        return found
+
+    def _fits(self, index: int, wanted: Element) -> bool:
+        item = self.place.operators[index]
+        if item.op not in wanted.ops or not all(one.holds(item.facts) for one in wanted.terms):
+            return False
+        return all(self._has(index, item, relation, ops) for relation, ops in wanted.off)
+
+    def _has(self, index: int, item: PlacedOperator, relation: str, ops: frozenset[str]) -> bool:
+        if relation == "with":
+            around = self._sources(item.reads)
+        else:
+            around = {reader for source in item.reads for reader in self._users(source)} - {index}
+        return any(self.place.operators[other].op in ops for other in around)
+
+    def _sources(self, reads: Sequence[int]) -> set[int]:
+        """What these are, or are made of by operators of ``through``."""
+        return set(reads) | {index for source in reads for index in self._made_of(source)}
+
+    def _made_of(self, index: int) -> set[int]:
+        if self.place.operators[index].op not in self.through:
+            return set()
+        reads = self.place.operators[index].reads
+        return set(reads) | {other for source in reads for other in self._made_of(source)}
+
+    def _users(self, index: int) -> set[int]:
+        return {other for way in self._beyond(index) for other in way}
+
+
+def siblings(condition: Condition, place: Place) -> list[tuple[str, Place]]:
+    """Places like this one in which one thing that the condition asks for is otherwise, each with what that is.
+
+    Every operator of the place that satisfies a term no longer does; every operator with a name of the path has
+    another; an operator of the path is passed over. The condition must hold at none of them.
+    """
+    found: list[tuple[str, Place]] = []
+    for text in condition.at:
+        wanted = term(text)
+        value = place.facts.get(wanted.fact)
+        if value is not None:
+            facts = {**place.facts, wanted.fact: _otherwise(wanted, value)}
+            found.append((f"not {text}", msgspec.structs.replace(place, facts=facts)))
+    for text in condition.path:
+        wanted_element = element(text)
+        for one in wanted_element.terms:
+            found.append(
+                (
+                    f"not {text.partition(':')[0]}: {one.fact} {one.comparison} {one.value}",
+                    _without(place, wanted_element, one),
+                )
+            )
+        found.append((f"no {text.partition(':')[0]}", _renamed(place, wanted_element.ops)))
+        for _, ops in wanted_element.off:
+            found.append((f"no {'|'.join(sorted(ops))} at {text.partition(':')[0]}", _renamed(place, ops)))
+    return found
+
+
+def _otherwise(wanted: Term, value: Fact) -> Fact:
+    """A value of the same type that does not satisfy a term."""
+    if isinstance(value, str):
+        return f"not-{value}" if wanted.comparison in ("==", "in") else wanted.value
+    if wanted.comparison == "in":
+        return -12345
+    number = float(wanted.value)
+    return {"==": number + 1, "!=": number, "<": number, "<=": number + 1, ">": number, ">=": number - 1}[
+        wanted.comparison
+    ]
+
+
+def _without(place: Place, wanted: Element, one: Term) -> Place:
+    """The place with every operator of the element's names changed so that it does not satisfy the term."""
+    operators = tuple(
+        msgspec.structs.replace(item, facts={**item.facts, one.fact: _otherwise(one, item.facts[one.fact])})
+        if item.op in wanted.ops and one.fact in item.facts and one.holds(item.facts)
+        else item
+        for item in place.operators
+    )
+    return msgspec.structs.replace(place, operators=operators)
+
+
+def _renamed(place: Place, ops: frozenset[str]) -> Place:
+    """The place with other operators where these stood."""
+    operators = tuple(
+        msgspec.structs.replace(item, op="SOMETHING_ELSE") if item.op in ops else item for item in place.operators
+    )
+    return msgspec.structs.replace(place, operators=operators)

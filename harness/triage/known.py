@@ -1,0 +1,155 @@
+"""Known bugs, and what proves a finding to be one.
+
+*Known* needs a proof, which the finding keeps: the entry's condition holds at the finding's place
+(``harness.triage.conditions``), or the entry's correction, applied alone, takes the finding away and brings nothing
+else (``harness.triage.proving``), or the user said so (``--known``, ``--ignore``). A finding that only looks like an
+entry's bug, by its bucket and the operators of its graph, is *resembling*, and counts like a new one.
+
+A workaround that keeps a pattern away from Ethos-U proves nothing: it takes away whatever Vela does wrong with the
+pattern, an unknown bug as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from harness.target import parse_target
+from harness.triage import (
+    COARSE_ORACLES,
+    CRASH,
+    SILENT_DEATH,
+    VALUE_ORACLES,
+    VELA_STAGE,
+    Finding,
+    any_family,
+    any_pass,
+    any_range,
+    contains_in_order,
+    kind_of_bucket,
+    pass_of,
+)
+from harness.triage.conditions import Condition
+
+VALUES = "values"
+_VALUES = (
+    "numeric/differs-from-the-TOSA-reference",
+    "stream/out-of-bounds",
+    "stream/unwritten-read",
+    "stream/unwritten-output",
+    "stream/overlap",
+)
+"""What a wrong shape or address in the registers shows as: a condition that speaks of one speaks of all."""
+ProofKind = Literal["condition", "correction", "given"]
+
+
+class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
+    """A corpus entry's bug on the release line that is judged.
+
+    :param entry: the entry's name.
+    :param bucket: the coarse bucket in which it shows; ``also``: further ones, of other oracles.
+    :param message: a part of the message in ``bucket``.
+    :param operators: what a graph must contain, in order, for a finding to be like it.
+    :param families: target families that have the bug; none stands for all.
+    :param recipe: a word that the recipe must have.
+    :param conditions: any of them that holds at a finding's place proves it.
+    :param corrections: those that, applied alone, prove it by taking the finding away.
+    :param given: the user says that the bucket is known, whatever the place.
+    """
+
+    entry: str
+    bucket: str
+    also: tuple[str, ...] = ()
+    message: str = ""
+    operators: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    recipe: str = ""
+    conditions: tuple[Condition, ...] = ()
+    corrections: tuple[str, ...] = ()
+    given: bool = False
+
+    def resembles(self, finding: Finding) -> bool:
+        """Does the finding look like the bug, by bucket and operators?"""
+        if not self._is_possible(finding):
+            return False
+        # the frame in which Python raised says enough; all else needs its operators as well
+        native = finding.oracle == CRASH and (finding.stage == VELA_STAGE or SILENT_DEATH in finding.bucket)
+        coarse = finding.oracle in COARSE_ORACLES or finding.stage.startswith("leg:") or native
+        if coarse and not contains_in_order(finding.chain, self.operators):
+            return False
+        unblamed = finding.oracle in VALUE_ORACLES and pass_of(finding.bucket) is None
+        places = any_pass if unblamed else str
+        seen = places(any_family(finding.bucket))
+        if seen in (places(any_family(bucket)) for bucket in self.also):
+            return True
+        wanted = places(any_family(self.bucket))
+        return any_range(seen) == any_range(wanted) and self.message in finding.message
+
+    def proof(self, finding: Finding) -> str:
+        """What proves the finding to be the bug, from the finding alone; empty if nothing does."""
+        if self.given:
+            return f"{self.entry} says so" if self.resembles(finding) else ""
+        if finding.place is None or not self._is_possible(finding):
+            return ""
+        for number, condition in enumerate(self.conditions, 1):
+            if self._is_about(condition, finding) and condition.holds(finding.place):
+                which = f" {number}" if len(self.conditions) > 1 else ""
+                words = " -> ".join(condition.path) or ", ".join(condition.at)
+                return f"condition{which} of {self.entry} holds at its place ({words})"
+        return ""
+
+    def _is_possible(self, finding: Finding) -> bool:
+        """Can the target and the recipe show the bug?"""
+        if self.families and parse_target(finding.target).family not in self.families:
+            return False
+        return not self.recipe or self.recipe in finding.recipe.split(",")
+
+    def _is_about(self, condition: Condition, finding: Finding) -> bool:
+        """Does the condition speak of findings of this kind? Without a word on it, of the entry's own."""
+        kind = kind_of_bucket(any_range(finding.bucket))
+        shows = condition.shows or (kind_of_bucket(any_range(self.bucket)),)
+        if kind in _VALUES and (VALUES in shows or any(item in _VALUES for item in shows)):
+            return True
+        if kind.startswith("crash/"):  # the words of the exception say which refusal or death it is
+            return any(item in (CRASH, kind) for item in shows) and _same_crash(finding.bucket, self)
+        return kind in shows
+
+
+def _same_crash(bucket: str, bug: KnownBug) -> bool:
+    return any(any_family(bucket) == any_family(item) for item in (bug.bucket, *bug.also))
+
+
+def judged(finding: Finding, bugs: Sequence[KnownBug]) -> Finding:
+    """The finding in the state that a corpus gives it.
+
+    A proof by a correction stands if the corpus has the entry; everything else is judged anew.
+    """
+    if finding.known and finding.proof.startswith(BY_CORRECTION) and any(bug.entry == finding.entry for bug in bugs):
+        return finding
+    for bug in bugs:
+        if proof := bug.proof(finding):
+            return msgspec.structs.replace(finding, state="known", entry=bug.entry, proof=proof)
+    like = next((bug.entry for bug in bugs if bug.resembles(finding)), "")
+    return msgspec.structs.replace(finding, state="resembling" if like else "new", entry=like, proof="")
+
+
+BY_CORRECTION = "correction "
+"""How the proof by a correction begins."""
+
+
+def proved(finding: Finding, entry: str, corrections: Sequence[str], why: str = "") -> Finding:
+    """The finding as known, since corrections take it away."""
+    alone = " alone takes it away" if len(corrections) == 1 else " together take it away"
+    proof = f"{BY_CORRECTION}{' and '.join(corrections)}{alone}{why}"
+    return msgspec.structs.replace(finding, state="known", entry=entry, proof=proof)
+
+
+def kind_of_proof(finding: Finding) -> ProofKind | None:
+    """How a known finding was proved."""
+    if not finding.known:
+        return None
+    if finding.proof.startswith(BY_CORRECTION):
+        return "correction"
+    return "condition" if finding.proof.startswith("condition") else "given"

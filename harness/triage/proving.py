@@ -1,0 +1,111 @@
+"""Proof by correction: a finding is an entry's bug if the entry's correction, applied alone, takes it away.
+
+The case runs again with the correction and nothing else. The finding must be gone and nothing may have come that was
+not there before; other findings may stay or go. Where a failure had ended the case early, what comes behind it is not
+held against the correction.
+
+First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
+Vela's, all that may touch the graph at once, and if they take it away, each by itself. So a known bug in a new
+bucket is recognised without anybody having listed the bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.triage import CRASH, Finding, any_range, oracle_of
+from harness.triage.known import KnownBug, proved
+
+MOST_RUNS = 12
+"""Runs with corrections that one case may cost."""
+Key = tuple[str, ...]
+Again = Callable[[tuple[str, ...]], Sequence[Finding] | None]
+"""Runs the case with corrections; None if it cannot run with them."""
+
+
+def key_of(finding: Finding) -> Key:
+    """What makes a finding the same with and without a correction: not its pass, nor what Vela's steps are called."""
+    words = any_range(finding.bucket).split("/")
+    output = str(finding.measured.get("output", ""))
+    if finding.pass_name == "Vela":
+        return (*words[1:4], output)
+    return (*words[1:4], *words[6:], output, *finding.legs)
+
+
+def same_finding(one: Finding, other: Finding) -> bool:
+    """Do two runs of a case show the same? A run that takes a stage from another target may blame another pass."""
+    if one.bucket == other.bucket:
+        return all(one.measured.get(name) == other.measured.get(name) for name in ("output", "delegate"))
+    return key_of(one) == key_of(other)
+
+
+@dataclass
+class Prover:
+    """Proves the findings of one case.
+
+    :param bugs: what the corpus knows.
+    :param applicable: corrections that may touch the case's graph, by name, with the entries that each removes.
+    :param again: runs the case with corrections.
+    :param stock: every finding of the case without corrections.
+    """
+
+    bugs: Sequence[KnownBug]
+    applicable: Mapping[str, Sequence[str]]
+    again: Again
+    stock: Sequence[Finding]
+    _runs: dict[tuple[str, ...], frozenset[Key] | None] = field(default_factory=dict)
+
+    def resembling(self, finding: Finding) -> Finding:
+        """The finding as known, if the correction of an entry that it resembles takes it away."""
+        for bug in self.bugs:
+            if not bug.corrections or not bug.resembles(finding):
+                continue
+            for name in bug.corrections:
+                if self._takes_away(finding, (name,)):
+                    return proved(finding, bug.entry, (name,))
+        return finding
+
+    def unlike_any(self, finding: Finding) -> Finding:
+        """The finding as known, if any correction takes it away."""
+        if finding.pass_name == "Vela" or not self.applicable:
+            return finding
+        everything = tuple(self.applicable)
+        if not self._takes_away(finding, everything, loosely=True):
+            return finding
+        for name in everything:
+            if self._takes_away(finding, (name,)):
+                return proved(finding, self._entry(name, finding), (name,))
+        return finding
+
+    def _entry(self, correction: str, finding: Finding) -> str:
+        """The entry of a correction that a finding is most like: of its oracle, if there is one."""
+        entries = self.applicable[correction]
+        bugs = [bug for bug in self.bugs if bug.entry in entries]
+        alike = [bug for bug in bugs if oracle_of(bug.bucket) == finding.oracle]
+        return next((bug.entry for bug in [*alike, *bugs]), entries[0])
+
+    def _takes_away(self, finding: Finding, names: tuple[str, ...], loosely: bool = False) -> bool:
+        """:param loosely: never mind what else the corrections bring."""
+        left = self._left(names)
+        if left is None or key_of(finding) in left:
+            return False
+        before = {key_of(item) for item in self.stock}
+        ended_early = any(item.oracle == CRASH for item in self.stock)
+        return loosely or ended_early or left <= before
+
+    def _left(self, names: tuple[str, ...]) -> frozenset[Key] | None:
+        """What the case shows with corrections."""
+        if names not in self._runs:
+            if len(self._runs) >= MOST_RUNS:
+                return None
+            found = self.again(names)
+            self._runs[names] = (
+                None if found is None else frozenset(key_of(item) for item in found if not item.information)
+            )
+        return self._runs[names]
+
+
+def counts(finding: Finding) -> bool:
+    """Does it need a proof: is it no mere information, and not known yet?"""
+    return not finding.information and not finding.known

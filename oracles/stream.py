@@ -19,7 +19,7 @@ from harness.ethosu.records import StreamIssue
 from harness.inspection.surroundings import tosa_place
 from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
-from harness.place import Place
+from harness.place import Fact, Place
 from oracles import buffers
 
 VELA = "Vela"
@@ -52,16 +52,19 @@ def judge(observation: Observation) -> list[Mismatch]:
 
 
 def _place(comparison: DelegateComparison, issue: StreamIssue, tosa: bytes | None) -> Place | None:
-    """The TOSA operators that the step makes; where nothing tells them, those of the next step that is known."""
+    """The TOSA operators that the step makes; where nothing tells them, those of the next step that is known,
+    or what is wrong, or what leaves the delegate."""
     if tosa is None or not issue.certain:
         return None
     block = decode_tosa(tosa).main
-    if issue.step is None:
-        wrong = [output.origin.tensor for output in comparison.wrong if output.origin is not None]
-        return tosa_place(block, [*filter(None, wrong)] or block.outputs, {"issue": issue.kind})
-    later = [tensor for step, tensor in sorted(comparison.tensors.items()) if step >= issue.step][:1]
-    facts = {**comparison.step_facts.get(issue.step, {}), "issue": issue.kind}
-    return tosa_place(block, later, facts)
+    step = issue.step
+    facts: dict[str, Fact] = {"issue": issue.kind, **dict(issue.seen)}
+    later: list[str] = []
+    if step is not None:
+        facts |= comparison.step_facts.get(step, {})
+        later = [tensor for index, tensor in sorted(comparison.tensors.items()) if index >= step][:1]
+    wrong = [output.origin.tensor for output in comparison.wrong if output.origin is not None]
+    return tosa_place(block, later or [*filter(None, wrong)] or block.outputs, facts)
 
 
 def _mismatch(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatch:

@@ -117,6 +117,8 @@ class StreamIssue:
     :param step: the step's index; None where no step is to blame.
     :param offset: byte offset in ``cmd_data``.
     :param certain: False for what the hardware may well allow: information.
+    :param seen: numbers and words behind the message, by name: of a hazard ``blockdep``, ``safe`` (the largest BLOCKDEP
+        that is), ``after`` (the kind of the other operation), ``missing`` (``KERNEL_WAIT``) and ``conflict``.
     """
 
     kind: str
@@ -125,3 +127,4 @@ class StreamIssue:
     step: int | None = None
     offset: int | None = None
     certain: bool = True
+    seen: tuple[tuple[str, int | str], ...] = ()

@@ -100,6 +100,14 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             return True
         return _Search(place, tuple(element(text) for text in self.path), frozenset(self.through.split("|"))).found()
 
+    @property
+    def asks(self) -> int:
+        """How much it asks for: operators, terms and neighbours."""
+        return len(self.at) + sum(1 + len(item.terms) + len(item.off) for item in map(element, self.path))
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, [" -> ".join(self.path), ", ".join(self.at)]))
+
     def check(self) -> None:
         """Read every term.
 

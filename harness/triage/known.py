@@ -87,18 +87,13 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
         wanted = places(any_family(self.bucket))
         return any_range(seen) == any_range(wanted) and self.message in finding.message
 
-    def proof(self, finding: Finding) -> str:
-        """What proves the finding to be the bug, from the finding alone; empty if nothing does."""
-        if self.given:
-            return f"{self.entry} says so" if self.resembles(finding) else ""
-        if finding.place is None or not self._is_possible(finding):
-            return ""
-        for number, condition in enumerate(self.conditions, 1):
-            if self._is_about(condition, finding) and condition.holds(finding.place):
-                which = f" {number}" if len(self.conditions) > 1 else ""
-                words = " -> ".join(condition.path) or ", ".join(condition.at)
-                return f"condition{which} of {self.entry} holds at its place ({words})"
-        return ""
+    def proof(self, finding: Finding) -> Condition | None:
+        """The condition that holds at the finding's place, the one that asks for most; None if none does."""
+        place = finding.place
+        if place is None or not self._is_possible(finding):
+            return None
+        held = (item for item in self.conditions if self._is_about(item, finding) and item.holds(place))
+        return max(held, key=lambda item: item.asks, default=None)
 
     def _is_possible(self, finding: Finding) -> bool:
         """Can the target and the recipe show the bug?"""
@@ -124,13 +119,19 @@ def _same_crash(bucket: str, bug: KnownBug) -> bool:
 def judged(finding: Finding, bugs: Sequence[KnownBug]) -> Finding:
     """The finding in the state that a corpus gives it.
 
-    A proof by a correction stands if the corpus has the entry; everything else is judged anew.
+    A proof by a correction stands if the corpus has the entry; everything else is judged anew. Where the conditions of
+    several entries hold, the one that asks for most names the finding.
     """
     if finding.known and finding.proof.startswith(BY_CORRECTION) and any(bug.entry == finding.entry for bug in bugs):
         return finding
-    for bug in bugs:
-        if proof := bug.proof(finding):
-            return msgspec.structs.replace(finding, state="known", entry=bug.entry, proof=proof)
+    given = next((bug.entry for bug in bugs if bug.given and bug.resembles(finding)), None)
+    if given is not None:
+        return msgspec.structs.replace(finding, state="known", entry=given, proof=f"{given} says so")
+    held = [(proof, bug.entry) for bug in bugs if (proof := bug.proof(finding)) is not None]
+    if held:
+        condition, entry = max(held, key=lambda item: item[0].asks)
+        words = f"condition of {entry} holds at its place ({condition})"
+        return msgspec.structs.replace(finding, state="known", entry=entry, proof=words)
     like = next((bug.entry for bug in bugs if bug.resembles(finding)), "")
     return msgspec.structs.replace(finding, state="resembling" if like else "new", entry=like, proof="")
 

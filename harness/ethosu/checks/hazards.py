@@ -224,7 +224,8 @@ def _direct(unit: Unit, others: Sequence[Unit], kind: str, certain: bool) -> Ite
                 wait = "KERNEL_WAIT" if kind == "kernel" else "DMA_WAIT"
                 what = f"{reason}: {shared[0]} and {shared[1]}"
                 message = f"may run while {other.name} is outstanding, and {what}; a {wait} is missing"
-                yield (unit.first.index, other.first.index, kind), _issue(unit.first, message, certain)
+                seen = {"missing": wait, "after": other.first.kind, "conflict": reason.replace(" ", "-")}
+                yield (unit.first.index, other.first.index, kind), _issue(unit.first, message, certain, **seen)
                 break
 
 
@@ -236,11 +237,16 @@ def _pipeline(unit: Unit, kernels: Sequence[Unit], accelerator: Accelerator) -> 
     key = unit.first.index, previous.first.index
     overtaking = overtaken(previous, unit, dependency)
     if overtaking is not None:
-        yield (*key, "pipeline"), _issue(unit.first, _overtakes(overtaking, previous, dependency), True)
+        seen: dict[str, int | str] = {
+            "safe": overtaking.distance,
+            "after": previous.first.kind,
+            "conflict": "overtakes",
+        }
+        yield (*key, "pipeline"), _issue(unit.first, _overtakes(overtaking, previous, dependency), True, **seen)
     shared = bool(table_overwrites((), accelerator))
     if shared and dependency and previous.table and not unit.table:
         message = f"has BLOCKDEP {dependency} after {previous.name}, whose table its accumulators overwrite; 0 is safe"
-        yield (*key, "table"), _issue(unit.first, message, True)
+        yield (*key, "table"), _issue(unit.first, message, True, safe=0, after=previous.first.kind, conflict="table")
     if len(kernels) > 1:
         yield from _overtakes_two(unit, previous, kernels[-2], dependency)
 
@@ -313,5 +319,5 @@ def _overtakes(found: Overtaking, previous: Unit, dependency: int) -> str:
     )
 
 
-def _issue(step: Step, message: str, certain: bool) -> StreamIssue:
-    return StreamIssue("hazard", message, step.kind, step.index, step.command.offset, certain)
+def _issue(step: Step, message: str, certain: bool, **seen: int | str) -> StreamIssue:
+    return StreamIssue("hazard", message, step.kind, step.index, step.command.offset, certain, tuple(seen.items()))

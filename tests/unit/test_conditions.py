@@ -1,0 +1,106 @@
+"""Conditions: what a path, its terms and neighbours ask of a place; siblings; what cannot be read."""
+
+import msgspec
+import pytest
+
+from harness.place import Place, PlacedOperator
+from harness.triage.conditions import Condition, siblings
+
+
+def op(name, *reads, **facts):
+    return PlacedOperator(op=name, facts=facts, reads=reads)
+
+
+LINE = Place(
+    graph="tosa",
+    operators=(
+        op("SLICE", cut=1),
+        op("RESHAPE", 0, last_kept=1),
+        op("CONV2D", 1, batch=2, pad=1, dtype="int8"),
+        op("RESCALE", 2),
+        op("CONCAT", 3),
+        op("TABLE", 0),
+    ),
+    here=(3,),
+    facts={"share": 0.5, "operation": "CONV"},
+)
+
+
+def holds(*path, place=LINE, **rest):
+    return Condition(path=path, **rest).holds(place)
+
+
+def test_operators_lie_on_one_line_of_data_flow_in_order():
+    assert holds("SLICE", "CONV2D")
+    assert holds("SLICE", "CONV2D", "CONCAT")
+    assert not holds("CONV2D", "SLICE")
+    assert not holds("TABLE", "CONV2D")  # both read the slice: two lines
+    assert not holds("SLICE", "MATMUL")
+
+
+def test_only_operators_to_go_through_may_stand_between():
+    assert not holds("SLICE", "CONV2D", through="RESCALE")
+    assert holds("SLICE", "RESHAPE", "CONV2D", through="RESCALE")
+
+
+def test_the_wrong_operator_lies_on_the_line_or_at_its_ends():
+    assert holds("CONV2D")  # RESCALE behind it is gone through
+    assert holds("CONCAT")  # and before it
+    assert not holds("TABLE")
+    assert not holds("SLICE", "TABLE")
+    elsewhere = msgspec.structs.replace(LINE, here=(5,))
+    assert not holds("SLICE", "CONV2D", place=elsewhere)
+    assert holds("SLICE", "TABLE", place=elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("CONV2D: batch > 1", True),
+        ("CONV2D: batch > 2", False),
+        ("CONV2D|DEPTHWISE_CONV2D: batch >= 2, pad != 0", True),
+        ("CONV2D: batch > 1, pad == 0", False),
+        ("CONV2D: dtype == int8", True),
+        ("CONV2D: dtype in int16|int32", False),
+        ("CONV2D: stride > 1", False),  # a fact that it does not have
+    ],
+)
+def test_terms_speak_of_one_operator(text, wanted):
+    assert holds(text) is wanted
+
+
+def test_a_neighbour_off_the_line():
+    assert holds("RESHAPE: beside TABLE", "CONV2D")
+    assert not holds("CONV2D: beside TABLE", through="RESCALE")
+    assert holds("CONCAT: with RESCALE")
+    assert not holds("CONCAT: with SLICE", through="RESCALE")
+    assert holds("CONCAT: with CONV2D")  # through the RESCALE
+
+
+def test_terms_about_what_was_seen():
+    assert holds("CONV2D", at=("share < 1", "operation == CONV"))
+    assert not holds("CONV2D", at=("share == 1",))
+    assert holds(at=("share < 1",))
+    assert not holds("CONV2D", graph="aten")
+
+
+def test_a_condition_holds_at_none_of_the_siblings_of_a_place():
+    condition = Condition(path=("SLICE: cut > 0", "CONV2D: batch > 1, dtype == int8"), at=("share < 1",))
+    assert condition.holds(LINE)
+    found = siblings(condition, LINE)
+    assert len(found) == 6
+    assert [what for what, place in found if condition.holds(place)] == []
+
+
+def test_a_term_that_asks_for_nothing_is_found_by_its_sibling():
+    """Another convolution without the batch satisfies what is left: the sibling says which term is idle."""
+    idle = Condition(path=("SLICE|CONV2D: batch >= 0",))
+    other = msgspec.structs.replace(LINE, here=(0,), operators=(op("SLICE", cut=1, batch=1), *LINE.operators[1:]))
+    assert [what for what, place in siblings(idle, other) if idle.holds(place)] == []
+    assert [what for what, _ in siblings(idle, other)] == ["not SLICE|CONV2D: batch >= 0", "no SLICE|CONV2D"]
+
+
+@pytest.mark.parametrize("path", [("CONV2D: batch>1",), ("CONV2D: batch > many",), (" : batch > 1",), ()])
+def test_what_cannot_be_read_is_said(path):
+    with pytest.raises(ValueError, match=r"term|operator|number|everywhere|convert"):
+        Condition(path=path).check()

@@ -1,0 +1,156 @@
+"""Known, resembling, new: what proves a finding, and what only looks like it."""
+
+import msgspec
+import pytest
+
+from harness.place import Place, PlacedOperator
+from harness.triage import Finding
+from harness.triage.conditions import Condition
+from harness.triage.known import KnownBug, judged, kind_of_proof, proved
+from harness.triage.proving import MOST_RUNS, Prover
+
+BUCKET = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u55/RESCALE"
+PLACE = Place(
+    graph="tosa", operators=(PlacedOperator(op="CONV2D", facts={"batch": 2}),), here=(0,), facts={"share": 0.5}
+)
+
+
+def finding(bucket=BUCKET, oracle="numeric", **rest):
+    words = bucket.split("/")
+    given = {"kind": words[2], "stage": words[3], "pass_name": None if words[4] == "-" else words[4]}
+    return Finding(
+        bucket=bucket,
+        oracle=oracle,
+        target="ethos-u55-128",
+        message="m",
+        case="c.json",
+        **{**given, "place": PLACE, **rest},
+    )
+
+
+CONDITION = Condition(path=("CONV2D: batch > 1",))
+BATCHED = KnownBug(entry="batched", bucket=BUCKET, operators=("conv2d",), conditions=(CONDITION,))
+
+
+def test_a_condition_at_the_place_proves_a_finding():
+    found = judged(finding(), [BATCHED])
+    assert (found.state, found.entry, kind_of_proof(found)) == ("known", "batched", "condition")
+    assert "CONV2D: batch > 1" in found.proof
+
+
+def test_a_finding_in_the_bucket_and_with_the_operators_is_only_alike():
+    single = Place(graph="tosa", operators=(PlacedOperator(op="CONV2D", facts={"batch": 1}),), here=(0,))
+    for place in (single, None):
+        found = judged(finding(place=place, chain=("conv2d",)), [BATCHED])
+        assert (found.state, found.entry, found.proof, found.known) == ("resembling", "batched", "", False)
+    assert judged(finding(place=single, chain=("tanh",)), [BATCHED]).state == "new"
+
+
+def test_the_entry_whose_condition_holds_names_the_finding_whatever_comes_before_it():
+    like = msgspec.structs.replace(BATCHED, entry="a", conditions=(), operators=())
+    assert judged(finding(), [like, BATCHED]).entry == "batched"
+
+
+@pytest.mark.parametrize(
+    ("bucket", "oracle", "known"),
+    [
+        ("v1/stream/unwritten-read/run/Vela/ethos-u55/CONV", "stream", True),  # what wrong registers show as
+        ("v1/stream/hazard/run/Vela/ethos-u55/CONV", "stream", False),
+        ("v1/crash/exception/vela/-/ethos-u55/SIGSEGV|no-native-output|-", "crash", False),
+    ],
+)
+def test_a_condition_speaks_of_its_own_kind_of_finding(bucket, oracle, known):
+    assert judged(finding(bucket, oracle), [BATCHED]).known is known
+
+
+def test_families_and_recipe_bound_a_condition():
+    assert not judged(finding(), [msgspec.structs.replace(BATCHED, families=("ethos-u85",))]).known
+    assert not judged(finding(recipe="a8w8"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
+    assert judged(finding(recipe="a16w8,io=same"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
+
+
+def test_a_proof_by_correction_stands_as_long_as_the_corpus_has_the_entry():
+    done = proved(finding(), "batched", ("fix",))
+    bare = msgspec.structs.replace(BATCHED, conditions=())
+    assert (judged(done, [bare]).proof, kind_of_proof(done)) == ("correction fix alone takes it away", "correction")
+    assert judged(done, [msgspec.structs.replace(bare, entry="other", operators=("tanh",))]).state == "new"
+
+
+def test_what_the_user_gives_is_known_by_its_bucket():
+    given = KnownBug(entry="--ignore", bucket=BUCKET, given=True)
+    assert kind_of_proof(judged(finding(place=None), [given])) == "given"
+
+
+A = "v1/numeric/outside-rounding/run/SomePass/tosa-int/"
+B = "v1/qparams/scale-differs/lower/SomePass/tosa-int/aten.x"
+C = "v1/constants/folded-constant-differs/lower/OtherPass/tosa-int/aten.y"
+ONE, TWO, THREE = finding(A), finding(B, "qparams"), finding(C, "constants")
+BUG = KnownBug(entry="mine", bucket=A, corrections=("fix",))
+
+
+def prover(runs, bugs=(BUG,), applicable=None, stock=(ONE, TWO)):
+    asked = []
+
+    def again(names):
+        asked.append(names)
+        return runs[names]
+
+    return Prover(bugs, applicable or {}, again, stock), asked
+
+
+def test_the_correction_of_the_entry_that_it_resembles_proves_a_finding():
+    made, asked = prover({("fix",): [TWO]})
+    found = made.resembling(ONE)
+    assert (found.state, found.entry, found.proof) == ("known", "mine", "correction fix alone takes it away")
+    assert not made.resembling(TWO).known  # it resembles nothing
+    assert asked == [("fix",)]
+
+
+@pytest.mark.parametrize(
+    "left", [[ONE, TWO], [msgspec.structs.replace(ONE, bucket=A.replace("SomePass", "Later"))], [THREE]]
+)
+def test_a_finding_that_stays_or_a_new_one_is_no_proof(left):
+    """It stays though another pass is blamed now; or something comes that was not there."""
+    made, _ = prover({("fix",): left})
+    assert not made.resembling(ONE).known
+
+
+def test_a_bug_in_another_output_is_not_taken_away():
+    first, second = (finding(A, measured={"output": output}) for output in (0, 1))
+    made, _ = prover({("fix",): [second]}, stock=(first, second))
+    assert made.resembling(first).known
+    assert not made.resembling(second).known
+
+
+def test_what_comes_behind_a_failure_is_not_held_against_a_correction():
+    crash = finding("v1/crash/exception/lower/P/tosa-int/ValueError|x|a:b", "crash")
+    bug = KnownBug(entry="mine", bucket=crash.bucket, corrections=("fix",))
+    made, _ = prover({("fix",): [THREE]}, bugs=(bug,), stock=(crash,))
+    assert made.resembling(crash).known
+
+
+def test_a_known_bug_in_a_bucket_that_nobody_listed_is_found_by_trying_all_corrections():
+    runs = {("a", "fix"): [], ("a",): [THREE], ("fix",): []}
+    made, asked = prover(runs, applicable={"a": ("other",), "fix": ("mine",)}, stock=(THREE,))
+    found = made.unlike_any(THREE)
+    assert (found.state, found.entry) == ("known", "mine")
+    assert asked == [("a", "fix"), ("a",), ("fix",)]
+
+
+def test_a_new_bug_costs_one_run_and_stays_new():
+    made, asked = prover({("a", "fix"): [THREE]}, applicable={"a": ("other",), "fix": ("mine",)}, stock=(THREE,))
+    assert made.unlike_any(THREE) is THREE
+    assert asked == [("a", "fix")]
+
+
+def test_vela_s_findings_are_not_tried_with_corrections_of_passes():
+    made, asked = prover({}, applicable={"fix": ("mine",)}, stock=(finding(),))
+    assert not made.unlike_any(finding()).known
+    assert asked == []
+
+
+def test_the_runs_of_a_case_are_bounded():
+    bugs = [KnownBug(entry=f"e{n}", bucket=A, corrections=(f"fix{n}",)) for n in range(2 * MOST_RUNS)]
+    made, asked = prover({(f"fix{n}",): [ONE] for n in range(2 * MOST_RUNS)}, bugs=bugs)
+    assert not made.resembling(ONE).known
+    assert len(asked) == MOST_RUNS

@@ -31,7 +31,7 @@ import numpy as np
 from harness.agreement import DIFFERS_FROM_TOSA, Difference, differences, judged
 from harness.artifacts.tosa import decode_tosa
 from harness.distributions import Array
-from harness.divergence import DelegateComparison, Origin
+from harness.divergence import DelegateComparison, Origin, WrongOutput
 from harness.inspection.surroundings import seen_place, tosa_place
 from harness.judging import MODEL, TOSA, place, reference_leg
 from harness.observation import Domain, Envelope, Mismatch, Observation, Oracle
@@ -284,14 +284,19 @@ def _delegates(observation: Observation) -> Iterator[Mismatch]:
             },
             signature=origin.tosa_operator if origin else "",
             detail="\n".join(origin.listing) if origin else "",
-            place=_surroundings(tosa.get(name), origin),
+            place=_surroundings(tosa.get(name), output),
         )
 
 
-def _surroundings(tosa: bytes | None, origin: Origin | None) -> Place | None:
-    if tosa is None or origin is None or not origin.tensor:
+def _surroundings(tosa: bytes | None, wrong: WrongOutput) -> Place | None:
+    """Of the first wrong tensor; where none could be told, of the output."""
+    if tosa is None:
         return None
-    return tosa_place(decode_tosa(tosa).main, [origin.tensor], origin.facts)
+    block, origin = decode_tosa(tosa).main, wrong.origin
+    if origin is not None and origin.tensor:
+        return tosa_place(block, [origin.tensor], origin.facts)
+    share = round(wrong.difference.elements / max(wrong.difference.of, 1), 4)
+    return tosa_place(block, [block.outputs[wrong.difference.output]], {"share": share, "certain": 0})
 
 
 def _place_of(origin: Origin | None) -> str:

@@ -29,14 +29,16 @@ from harness.snapshots import Snapshot
 
 UP, DOWN = 7, 6
 """How many edges of the graph lead away from the finding, against and along the flow of data."""
+INPUT = "INPUT"
+"""The operator of a place that stands for an input of the graph."""
 _CONSTANTS = ("CONST", "CONST_SHAPE")
 _WINDOWS = ("CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D", "MAX_POOL2D", "AVG_POOL2D")
 Reads = Mapping[int, tuple[int, ...]]
 
 
 def tosa_place(block: TosaBlock, tensors: Iterable[str], facts: Mapping[str, Fact]) -> Place | None:
-    """The surroundings of the operators that make some tensors of a block; of their readers, where it is an input or a
-    constant.
+    """The surroundings of the operators that make some tensors of a block; of its readers, where one is an input or a
+    constant. Inputs of the block are operators named ``INPUT``.
 
     :param facts: what was seen there.
     :returns: None if none of the tensors belongs to an operator.
@@ -47,15 +49,23 @@ def tosa_place(block: TosaBlock, tensors: Iterable[str], facts: Mapping[str, Fac
         made = producer is not None and producer.op not in _CONSTANTS
         here += [producer.index] if producer and made else [reader.index for reader in block.readers(name)]
     names = {item.index: item for item in block.operators if item.op not in _CONSTANTS}
-    reads = {
-        index: tuple(
-            producer.index
-            for name in item.inputs
-            if (producer := block.producers.get(name)) is not None and producer.index in names
-        )
-        for index, item in names.items()
-    }
-    return _place("tosa", here, reads, lambda index: (names[index].op, tosa_facts(block, names[index])), facts)
+    given = {name: -1 - index for index, name in enumerate(block.inputs)}
+    reads: dict[int, tuple[int, ...]] = dict.fromkeys(given.values(), ())
+    for index, item in names.items():
+        made_by = (given.get(name, _maker(block, name)) for name in item.inputs)
+        reads[index] = tuple(source for source in made_by if source in names or source in reads)
+
+    def described(index: int) -> tuple[str, dict[str, Fact]]:
+        if index < 0:
+            return INPUT, {"rank": len(block.tensors[block.inputs[-1 - index]].shape)}
+        return names[index].op, tosa_facts(block, names[index])
+
+    return _place("tosa", here, reads, described, facts)
+
+
+def _maker(block: TosaBlock, name: str) -> int | None:
+    producer = block.producers.get(name)
+    return None if producer is None else producer.index
 
 
 def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place | None:

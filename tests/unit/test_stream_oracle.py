@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.divergence import DelegateComparison, Difference, Origin
+from harness.divergence import DelegateComparison, Difference, Origin, WrongOutput
 from harness.ethosu.records import StreamIssue
 from harness.observation import Mismatch, Observation
 from harness.triage import bucket_of
@@ -84,7 +84,7 @@ def test_what_only_the_model_lacks_is_no_finding() -> None:
 
 
 def test_a_delegate_that_differs_is_told_with_its_first_wrong_operation() -> None:
-    [found] = NUMERIC.judge(_observed(replace(CLEAN, difference=DIFFERENCE, origin=ORIGIN)))
+    [found] = NUMERIC.judge(_observed(replace(CLEAN, wrong=(WrongOutput(DIFFERENCE, ORIGIN),))))
     assert found.message.endswith("; first wrong: step 2 CONV at 0x0168, which makes t7 (TABLE)")
     assert "3 of 16 elements differ on random integers 0" in found.message
     assert found.detail == "000168  OP_CONV"
@@ -93,7 +93,7 @@ def test_a_delegate_that_differs_is_told_with_its_first_wrong_operation() -> Non
 
 
 def test_the_program_is_not_told_beside_its_delegate() -> None:
-    made = _observed(replace(CLEAN, difference=DIFFERENCE))
+    made = _observed(replace(CLEAN, wrong=(WrongOutput(DIFFERENCE),)))
     wrong = observation([1.0, 2.0], [1.5, 2.0]).legs["tosa-reference"]
     made = replace(made, legs={**made.legs, "ethos-u-model": wrong})
     assert len(NUMERIC.judge(made)) == 1

@@ -180,6 +180,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
     from harness.lowering import StageClock
     from harness.running import InvalidCase, examine
     from harness.triage import DOMAINS, VALUE_ORACLES, Finding, bucket_of, finding_of
+    from harness.unjudged import unjudged
 
     path = Path(task.case)
     case = read_case(path)
@@ -265,6 +266,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
         ),
         fallback=record.fallback,
         tightness=_tightness(observation, task.plant),
+        unjudged=unjudged(observation, mismatches),
         branches=taken[0] if taken else None,
     )
 
@@ -287,11 +289,8 @@ def _tightness(observation: Observation, plant: bool) -> Tightness | None:
     if observation.failure or leg is None or not leg.ran or observation.rounding is None:
         return None
     rows = list(comparisons(observation, TOSA))
-    unjudged = {name for run in observation.rounding for envelope in run for name in envelope.unjudged}
     return Tightness(
         bound=max((row.bound for row in rows if row.item.in_range), default=0.0),
-        unsound=sum(row.unsound for row in rows),
-        unjudged=tuple(sorted(unjudged)),
         caught=_plant(observation) if plant else None,
     )
 

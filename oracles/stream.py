@@ -17,6 +17,7 @@ from harness.divergence import DelegateComparison
 from harness.ethosu.records import StreamIssue
 from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
+from harness.unjudged.execution import of_streams
 from oracles import buffers
 
 VELA = "Vela"
@@ -78,4 +79,4 @@ def _stopped(delegate: str, problem: str) -> Mismatch:
     )
 
 
-ORACLE = Oracle("stream", judge)
+ORACLE = Oracle("stream", judge, lambda observation, _: of_streams(observation))

@@ -152,7 +152,12 @@ _ORACLES = (
 
 def verdict(tally: Tally) -> str:
     """``nothing new; 3 outputs of 2 cases unjudged (aten.sin)``: the last line of a listing."""
-    return "; ".join(filter(None, ("new findings" if tally.new else "nothing new", tally.unjudged.total.phrase)))
+    return with_unjudged("new findings" if tally.new else "nothing new", tally)
+
+
+def with_unjudged(said: str, tally: Tally) -> str:
+    """What is said of a run, and what was not judged in it."""
+    return "; ".join(filter(None, (said, tally.unjudged.total.phrase)))
 
 
 def listing(tally: Tally) -> list[str]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from harness.compat.warm import between_cases, names, warm_up
 from harness.errors import ArmdiffError, OwnFault, is_ours
-from harness.observation import Mismatch, Observation
+from harness.observation import Mismatch, Observation, Unjudged
 from harness.protocol import (
     Answer,
     Captured,
@@ -42,6 +42,7 @@ from harness.protocol import (
     receive,
     send,
 )
+from harness.unjudged.execution import of_own_fault
 from harness.workers import WITHOUT
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
     What the toolchain raises where that is not expected ends the process: the pool makes a finding of it.
     """
     assert isinstance(task, (Task, CaptureTask, EmitTask, CompareTask, SweepTask))
+    lost: tuple[Unjudged, ...] = ()
     try:
         return _answer(task, announce, keeper)
     except ArmdiffError as error:
@@ -116,6 +118,7 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
             raise
         traceback.print_exc()
         problem = f"{_named_by(task)}: {OwnFault(error, 'on it')}"
+        lost = of_own_fault(task.case, str(OwnFault(error, "on it"))) if isinstance(task, Task) else ()
     match task:
         case EmitTask():
             return Emitted(problem=problem)
@@ -125,7 +128,7 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
             return Compared(case=task.case, problem=problem)
         case SweepTask():
             return Swept(problem=problem)
-    return CaseResult(case=task.case, problem=problem)
+    return CaseResult(case=task.case, problem=problem, unjudged=lost)
 
 
 def _named_by(task: Task | CaptureTask | EmitTask | CompareTask | SweepTask) -> str:

@@ -169,17 +169,22 @@ def _rows(held: _Held, leg: str, about: str) -> Iterator[Unjudged]:
         concerned = {index: rows for index, rows in held.loose.items() if name in held.operators[index]}
         yield _row(f"{about}{name}", f"{about}{NO_RULE}", leg, concerned, lambda row: row.free)
     others = {index: rows for index, rows in held.loose.items() if not held.operators[index]}
-    for reason, why, rows_of, count in (
-        (ENDLESS, "the envelope is infinite on one side or on both", others, lambda row: row.endless),
-        (COVERS, "the envelope allows every code from qmin to qmax", others, lambda row: row.covering),
-        (UNSOUND, _FLAW, held.loose, lambda row: row.unsound),
-    ):
+    for reason, (why, count) in _REASONS.items():
+        rows_of = held.loose if reason == UNSOUND else others
         concerned = {index: rows for index, rows in rows_of.items() if any(count(row) for row in rows)}
         if concerned:
             yield _row(f"{about}{reason}", f"{about}{why}", leg, concerned, count)
 
 
-_FLAW = "the reference lies outside its own envelope (a flaw of armdiff: please report)"
+_REASONS: Mapping[str, tuple[str, Callable[[Loose], int]]] = {
+    ENDLESS: ("the envelope is infinite on one side or on both", lambda row: row.endless),
+    COVERS: ("the envelope allows every code from qmin to qmax", lambda row: row.covering),
+    UNSOUND: (
+        "the reference lies outside its own envelope (a flaw of armdiff: please report)",
+        lambda row: row.unsound,
+    ),
+}
+"""Reason -> why, and the elements that it counts."""
 
 
 def _row(

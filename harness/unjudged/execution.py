@@ -87,10 +87,21 @@ def of_a_lost_case(path: str, failure: Failure) -> tuple[Unjudged, ...]:
 
     :param path: of the case file; nothing is said of one that cannot be read, which is a problem of its own.
     """
+    case = _read(path)
+    return (of_failure(case, failure),) if case is not None else ()
+
+
+def of_own_fault(path: str, fault: str) -> tuple[Unjudged, ...]:
+    """A case at which armdiff failed, likewise."""
+    case = _read(path)
+    return (Unjudged(what=OWN_FAULT, why=_line(fault), outputs=outputs_of(case)),) if case is not None else ()
+
+
+def _read(path: str) -> Case | None:
     try:
-        return (of_failure(read_case(Path(path)), failure),)
+        return read_case(Path(path))
     except BadInput:
-        return ()
+        return None
 
 
 def outputs_of(case: Case) -> tuple[int, ...]:

@@ -87,6 +87,6 @@ def replay(
     tally.graphs = len(selected)
     write_json(json_file, as_json(tally, entries=[msgspec.to_builtins(row) for row in rows]))
     if json_file != "-":
-        told = f"{len(rows)} entries on {installed_line()}: {len(against)} against expectation"
-        click.echo("\n".join((*counting.lines(tally.unjudged), with_unjudged(told, tally))))
+        outcome = f"{len(rows)} entries on {installed_line()}: {len(against)} against expectation"
+        click.echo("\n".join((*counting.lines(tally.unjudged), with_unjudged(outcome, tally))))
     sys.exit(1 if against else 0)

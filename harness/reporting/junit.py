@@ -1,8 +1,8 @@
 """The report as JUnit XML, for whatever shows test results: a suite a target, a test case a bucket.
 
 A new bucket is a failure with its worst message; a known one is skipped, and the reason names its corpus
-entry. Properties of a suite say what was not judged. One more test case holds the counts; it passes if a case was run, and is skipped otherwise, so
-that an empty run does not look like a passed one.
+entry. Properties of a suite say what was not judged. One more test case holds the counts; it passes if a case
+was run, and is skipped otherwise, so that an empty run does not look like a passed one.
 """
 
 from __future__ import annotations

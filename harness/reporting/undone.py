@@ -1,8 +1,8 @@
 """What a run did not do, so that nothing is silently green.
 
-Legs that did not run with their reasons, what no oracle could judge, what the time was too short for, problems, cases that are no test,
-mismatches that did not show a second time, and files of the run that cannot be read. Equal reasons are
-counted, with one case as an example; numbers and names of graphs in a reason do not make it another one.
+Legs that did not run with their reasons, what no oracle could judge, what the time was too short for, problems,
+cases that are no test, mismatches that did not show a second time, and files of the run that cannot be read. Equal
+reasons are counted, with one case as an example; numbers and names of graphs in a reason do not make it another one.
 """
 
 from __future__ import annotations

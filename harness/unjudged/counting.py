@@ -73,7 +73,7 @@ class Reason(Count):
 
     def add(self, items: Sequence[Unjudged]) -> None:
         super().add(items)
-        self.whys.update({item.why for item in items})
+        self.whys.update(dict.fromkeys((item.why for item in items), 1))
         for item in items:
             self.parts[item.unit] += item.parts
             self.of[item.unit] += item.of

@@ -25,6 +25,7 @@ from harness.sampling import EvaluationInput
 from harness.snapshots import NodeState
 
 NO_RULE = "no rule of rounding"
+NO_COST = "no rule for what quantization may cost"
 UNSOUND = "unsound envelope"
 COVERS = "envelope covers all codes"
 ENDLESS = "envelope without an end"
@@ -92,9 +93,8 @@ def of_rounding(observation: Observation, compare: Compare) -> Iterator[Unjudged
     legs = judged(observation)
     if not legs or reference is None or not reference.ran or observation.rounding is None:
         return  # what did not run is told by ``execution``
-    yield from _rows(
-        _Held(observation, observation.rounding, reference, observation.legs[legs[0]], compare), legs[0], ""
-    )
+    held = _Held(observation, observation.rounding, reference, observation.legs[legs[0]], compare)
+    yield from _rows(held, legs[0], "", NO_RULE)
 
 
 def of_quantization(observation: Observation, compare: Compare) -> Iterator[Unjudged]:
@@ -103,7 +103,8 @@ def of_quantization(observation: Observation, compare: Compare) -> Iterator[Unju
     if not eager or not quantized or not eager.ran or not quantized.ran or observation.quantization is None:
         return
     # quantized eager is the value that lies inside by construction
-    yield from _rows(_Held(observation, observation.quantization, quantized, eager, compare), QUANTIZED, QUALITY)
+    held = _Held(observation, observation.quantization, quantized, eager, compare)
+    yield from _rows(held, QUANTIZED, QUALITY, NO_COST)
 
 
 @dataclass
@@ -157,32 +158,30 @@ class _Held:
             self.operators.setdefault(index, set()).update(envelope.unjudged)
 
 
-def _rows(held: _Held, leg: str, about: str) -> Iterator[Unjudged]:
+def _rows(held: _Held, leg: str, about: str, no_rule: str) -> Iterator[Unjudged]:
     """One row a reason.
 
-    :param about: begins the reasons; empty for rounding.
+    :param about: begins the reasons; operators have the same name for both policies.
+    :param no_rule: what operators lack.
     """
     if held.misfits:
-        why = f"{about}the legs return other shapes, other numbers of outputs, or no numbers"
+        why = "the legs return other shapes, other numbers of outputs, or no numbers"
         yield Unjudged(what=f"{about}{MISFIT}", why=why, leg=leg, outputs=tuple(sorted(held.misfits)))
     for name in sorted(set().union(*held.operators.values())):
         concerned = {index: rows for index, rows in held.loose.items() if name in held.operators[index]}
-        yield _row(f"{about}{name}", f"{about}{NO_RULE}", leg, concerned, lambda row: row.free)
+        yield _row(name, no_rule, leg, concerned, lambda row: row.free)
     others = {index: rows for index, rows in held.loose.items() if not held.operators[index]}
     for reason, (why, count) in _REASONS.items():
         rows_of = held.loose if reason == UNSOUND else others
         concerned = {index: rows for index, rows in rows_of.items() if any(count(row) for row in rows)}
         if concerned:
-            yield _row(f"{about}{reason}", f"{about}{why}", leg, concerned, count)
+            yield _row(f"{about}{reason}", why, leg, concerned, count)
 
 
 _REASONS: Mapping[str, tuple[str, Callable[[Loose], int]]] = {
-    ENDLESS: ("the envelope is infinite on one side or on both", lambda row: row.endless),
-    COVERS: ("the envelope allows every code from qmin to qmax", lambda row: row.covering),
-    UNSOUND: (
-        "the reference lies outside its own envelope (a flaw of armdiff: please report)",
-        lambda row: row.unsound,
-    ),
+    ENDLESS: ("it is infinite on one side or on both", lambda row: row.endless),
+    COVERS: ("it allows every code from qmin to qmax", lambda row: row.covering),
+    UNSOUND: ("the reference lies outside of it (a flaw of armdiff: please report)", lambda row: row.unsound),
 }
 """Reason -> why, and the elements that it counts."""
 

@@ -43,7 +43,8 @@ def test_check_of_a_healthy_model(tmp_path):
 
 
 def test_an_operator_without_a_rule_is_told_beside_nothing_new(tmp_path):
-    text = MODEL.replace("return torch.sigmoid(self.inner(x))", "y = torch.sigmoid(self.inner(x)); return y, y.erfinv()")
+    returned = "torch.sigmoid(self.inner(x))"
+    text = MODEL.replace(f"return {returned}", f"y = {returned}; return y, y.erfinv()")
     assert text != MODEL
     result = check(tmp_path, text, "--json", "out.json")
     assert result.returncode == 0, result.stdout + result.stderr

@@ -17,13 +17,15 @@ from harness.target import Target
 
 EngineChoice = Literal["default", "model", "fvp", "both"]
 
+NOT_ASKED = "not asked for"
+"""Begins the reason of a leg that was left out on purpose."""
 _LEFT_OUT = {"model": FVP, "fvp": MODEL}
 
 
 def left_out(leg: str, choice: EngineChoice, target: Target) -> str | None:
     """Why a choice leaves a leg out for a target, or None."""
     if target.ethos_u and _LEFT_OUT.get(choice) == leg:
-        return f"not asked for: --ethos-u-engine {choice}"
+        return f"{NOT_ASKED}: --ethos-u-engine {choice}"
     return None
 
 

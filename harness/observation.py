@@ -15,7 +15,7 @@ never zipped without a check of their length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -222,9 +222,33 @@ class Mismatch:
     place: Place | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Unjudged:
+    """What an oracle could not judge of one case, and why.
+
+    :param what: the operator that is to blame (``aten.sin``), or the reason in a few words; equal ones add up.
+    :param why: the reason, in one line.
+    :param leg: the leg whose outputs were not judged; empty if it is no matter of one leg.
+    :param outputs: indices of the program's outputs that it concerns.
+    :param parts: how much of them was not judged, ``of`` how much there is, in ``unit``; 0 of 0: no part was.
+    """
+
+    what: str
+    why: str
+    leg: str = ""
+    outputs: tuple[int, ...] = ()
+    parts: int = 0
+    of: int = 0
+    unit: str = "elements"
+
+
 @dataclass(frozen=True)
 class Oracle:
-    """One oracle: a name and a pure function from an observation to mismatches."""
+    """One oracle: a name and a pure function from an observation to mismatches.
+
+    :param unjudged: what it could not judge, from the observation and its own mismatches; None if it always can.
+    """
 
     name: str
     judge: Callable[[Observation], list[Mismatch]]
+    unjudged: Callable[[Observation, Sequence[Mismatch]], Iterable[Unjudged]] | None = None

@@ -44,6 +44,7 @@ from harness.protocol import (
     Task,
 )
 from harness.triage import NO_OUTPUT, Finding, finding_of
+from harness.unjudged.execution import of_a_lost_case
 from harness.workers import HANG, KILLED, OUT_OF_MEMORY, WORKER, Death, Limits, Worker, limits_for, start_worker
 
 MOST_KILLS = 5
@@ -226,6 +227,7 @@ class Pool:
                 target=finding.target,
                 findings=(finding,) if repeated else (),
                 unrepeated=() if repeated else (finding, again),
+                unjudged=of_a_lost_case(task.case, failure_of_death(second)),
             )
         assert isinstance(second, CaseResult)
         return msgspec.structs.replace(second, unrepeated=(*second.unrepeated, finding))
@@ -314,9 +316,13 @@ def finding_of_death(path: str, death: Death) -> Finding:
 
     case = read_case(Path(path))
     detail = "\n".join(death.log.splitlines()[-_DETAIL_LINES:])
-    failure = Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log), detail=detail)
-    [mismatch] = oracles()["crash"].judge(Observation(case, failure=failure))
+    [mismatch] = oracles()["crash"].judge(Observation(case, failure=replace(failure_of_death(death), detail=detail)))
     return finding_of(mismatch, case, path, detail)
+
+
+def failure_of_death(death: Death) -> Failure:
+    """A death as the failure of its stage."""
+    return Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log))
 
 
 def telling_line(log: str) -> str:

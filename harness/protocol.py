@@ -12,6 +12,7 @@ from typing import IO
 import msgspec
 
 from harness.engines import EngineChoice
+from harness.observation import Unjudged
 from harness.probes import ProbeMode
 from harness.triage import Finding
 from harness.triage.known import KnownBug
@@ -93,14 +94,10 @@ class Tightness(msgspec.Struct, frozen=True, kw_only=True):
     """How sharp the numeric comparison of one case was.
 
     :param bound: widest distance that the envelope allowed on in-range inputs, in units.
-    :param unsound: elements whose reference value lay outside its own envelope.
-    :param unjudged: operators without a rule that cost a claim.
     :param caught: were two planted steps in one element caught? None if not asked.
     """
 
     bound: float = 0.0
-    unsound: int = 0
-    unjudged: tuple[str, ...] = ()
     caught: bool | None = None
 
 
@@ -120,6 +117,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
 
     :param invalid: why the module is no test (it fails in plain eager), or None.
     :param problem: bad input or environment, one line, or None.
+    :param unjudged: what no oracle could judge of it, and why (``harness.unjudged``).
     :param branches: the branches of the Arm backend that it took, if they were measured.
     :param legs: leg -> "ran", "failed" or the reason why it was skipped.
     """
@@ -136,6 +134,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     delegated: tuple[str, ...] = ()
     fallback: tuple[str, ...] = ()
     tightness: Tightness | None = None
+    unjudged: tuple[Unjudged, ...] = ()
     branches: Branches | None = None
 
 

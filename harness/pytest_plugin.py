@@ -9,6 +9,7 @@
 ``def test_mine(armdiff_check): armdiff_check(model, calibration)``
     runs every leg and oracle on a model and fails on what is not known.
 
+A test that passes although outputs could not be judged warns of it (``UnjudgedWarning``).
 Neither torch nor executorch is imported in pytest's own process until ``armdiff_check`` is called; campaigns and
 replays happen in armdiff's worker processes, which are started when a test first needs them.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ import pytest
 if TYPE_CHECKING:
     from harness.corpus import Entry
     from harness.pool import Pool
+    from harness.unjudged.counting import UnjudgedTally
 
 _POOL = pytest.StashKey["Pool"]()
 DIST = "armdiff_dist"
@@ -65,7 +68,7 @@ class ShardItem(pytest.Item):
         from harness.cli.options import read_seconds
         from harness.pool import Pool
         from harness.runs import set_aside
-        from harness.summary import listing
+        from harness.summary import listing, verdict
         from harness.target import DEFAULT_TARGETS, parse_target
 
         option = self.config.option
@@ -90,7 +93,8 @@ class ShardItem(pytest.Item):
         if tally.stopped:
             pytest.fail(tally.stopped, pytrace=False)
         if tally.new:
-            pytest.fail("\n".join(["new findings", *lines, f"everything is in {options.out}"]), pytrace=False)
+            pytest.fail("\n".join([verdict(tally), *lines, f"everything is in {options.out}"]), pytrace=False)
+        _warn_of(tally.unjudged)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.config.rootpath, None, self.name
@@ -175,15 +179,19 @@ class EntryItem(pytest.Item):
     def runtest(self) -> None:
         from harness.corpus import judged, read_entry
         from harness.protocol import Task
+        from harness.unjudged.counting import UnjudgedTally
 
         entry = read_entry(self.path.parent)
         result = _pool(self.config).run_one(Task(case=str(entry.folder / "case.json")))
         row = judged(entry, result, datetime.date.today())
         reason = ", ".join((f"{row.outcome}: {entry.status.title}", *entry.status.upstream[:1]))
+        unjudged = UnjudgedTally()
+        unjudged.add(result.unjudged)
         if row.counts:
             pytest.fail(f"{row.outcome}, expected {row.expected} ({entry.status.title}): {row.what}", pytrace=False)
         if row.outcome in ("reproduces", "hidden"):
             pytest.xfail(reason)
+        _warn_of(unjudged)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, f"corpus entry {self.name}"
@@ -210,7 +218,7 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         from harness.capture import capture_model
         from harness.errors import ArmdiffError
         from harness.protocol import Task
-        from harness.summary import Tally, listing
+        from harness.summary import Tally, listing, verdict
         from harness.target import parse_target
 
         tally = Tally(_known(request.config))
@@ -226,9 +234,22 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         if trouble:
             pytest.fail(trouble[0], pytrace=False)
         if tally.new:
-            pytest.fail("\n".join(["new findings", *listing(tally)]), pytrace=False)
+            pytest.fail("\n".join([verdict(tally), *listing(tally)]), pytrace=False)
+        _warn_of(tally.unjudged)
 
     return check
+
+
+class UnjudgedWarning(pytest.PytestWarning):
+    """A test found nothing new, and could not judge everything."""
+
+
+def _warn_of(unjudged: UnjudgedTally) -> None:
+    """Say what was not judged, and why; nothing if all was."""
+    from harness.unjudged.counting import lines
+
+    if phrase := unjudged.total.phrase:
+        warnings.warn(UnjudgedWarning("\n".join([f"armdiff: nothing new; {phrase}", *lines(unjudged)])), stacklevel=2)
 
 
 def _pool(config: pytest.Config) -> Pool:

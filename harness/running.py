@@ -25,7 +25,7 @@ from harness.case import Case
 from harness.compat.keeping import ANEW, Stages
 from harness.compat.support import rejection_reasons
 from harness.distributions import Array
-from harness.engines import EngineChoice, left_out
+from harness.engines import NOT_ASKED, EngineChoice, left_out
 from harness.errors import UPSTREAM, BadInput, OwnFault
 from harness.judging import EAGER, MODEL, QUANTIZED
 from harness.legs import Leg, NotRunnable, Outputs, arrays_of
@@ -203,7 +203,7 @@ def _not_run(name: str, case: Case, only_legs: Sequence[str] | None, engine: Eng
     target = parse_target(case.target)
     if only_legs is None or name in only_legs or name == QUANTIZED:
         return left_out(name, engine, target) or legs()[name].skip(target)
-    return "not asked for"
+    return NOT_ASKED
 
 
 def _allowances(case: Case, lowered: Lowered, inputs: tuple[EvaluationInput, ...]) -> Observation:

@@ -3,12 +3,11 @@
 JSON is what DESIGN.md fixes ("JSON result"), plus fields of our own. Text lists new findings
 first, one block a bucket, with operator chain, target, size and case path; then known ones; then
 information, which does not count unless the run is strict; then the legs, with the reason of every
-one that did not run.
+one that did not run; then what was not judged, a line a reason.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +19,11 @@ from harness import __version__
 from harness.compat.releases import installed
 from harness.corpus import Entry, bugs_of
 from harness.protocol import CaseResult
+from harness.reasons import by_kind
 from harness.registry import legs
 from harness.triage import Finding, any_family, measured_size
 from harness.triage.known import judged
-
-_NUMBERS = re.compile(r"-?(?:0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+from harness.unjudged import counting
 
 SHOWN_PER_BUCKET = 2
 LONGEST_CHAIN = 12
@@ -51,8 +50,7 @@ class Tally:
     skipped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     seconds: Counter[str] = field(default_factory=Counter)
     bounds: list[float] = field(default_factory=list)
-    unsound: int = 0
-    unjudged: Counter[str] = field(default_factory=Counter)
+    unjudged: counting.UnjudgedTally = field(default_factory=counting.UnjudgedTally)
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -80,8 +78,7 @@ class Tally:
         self.seconds.update(result.seconds)
         if result.tightness is not None:
             self.bounds.append(result.tightness.bound)
-            self.unsound += result.tightness.unsound
-            self.unjudged.update(result.tightness.unjudged)
+        self.unjudged.add(result.unjudged)
 
     @property
     def new(self) -> list[Finding]:
@@ -98,28 +95,18 @@ class Tally:
         return [finding for finding in self.findings if finding.information and not self.strict]
 
     def leg_table(self) -> dict[str, dict[str, Any]]:
-        """Leg -> how often it ran and was skipped, and why."""
+        """Leg -> how often it ran and was skipped, and why; and what was not judged of it."""
         table = {}
         for name in legs():
             reasons = self.skipped.get(name, Counter())
             why = "; ".join(f"{count}x {reason}" for reason, count in by_kind(reasons))
-            table[name] = {"ran": self.ran[name], "skipped": sum(reasons.values()), "why": why}
+            table[name] = {
+                "ran": self.ran[name],
+                "skipped": sum(reasons.values()),
+                "why": why,
+                "unjudged": self.unjudged.leg(name),
+            }
         return table
-
-
-def kind_of(text: str) -> str:
-    """A sentence without its numbers, those of nodes included: what is said of two cases often differs in no more."""
-    return _NUMBERS.sub("N", text)
-
-
-def by_kind(reasons: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Reasons and how often: what differs in numbers only is one, told in the words of the commonest; that first."""
-    kinds: dict[str, tuple[str, int]] = {}
-    for text, count in sorted(reasons.items(), key=lambda item: -item[1]):
-        kind = kind_of(text)
-        first, before = kinds.get(kind, (text, 0))
-        kinds[kind] = (first, before + count)
-    return sorted(kinds.values(), key=lambda item: -item[1])
 
 
 def counted(findings: Sequence[Finding], strict: bool) -> list[Finding]:
@@ -136,6 +123,7 @@ def as_json(tally: Tally, **extra: Any) -> dict[str, Any]:
         "cases": tally.cases,
         "invalid": [{"case": item.case, "why": item.invalid} for item in tally.invalid],
         "legs": tally.leg_table(),
+        "unjudged": counting.rows(tally.unjudged),
         "findings": [as_data(finding) for finding in tally.findings],
         "unrepeated": [as_data(finding) for finding in tally.unrepeated],
         "problems": [*tally.problems, *filter(None, [tally.stopped])],
@@ -174,6 +162,16 @@ _ORACLES = (
 )
 
 
+def verdict(tally: Tally) -> str:
+    """``nothing new; 3 outputs of 2 cases unjudged (aten.sin)``: the last line of a listing."""
+    return with_unjudged("new findings" if tally.new else "nothing new", tally)
+
+
+def with_unjudged(said: str, tally: Tally) -> str:
+    """What is said of a run, and what was not judged in it."""
+    return "; ".join(filter(None, (said, tally.unjudged.total.phrase)))
+
+
 def listing(tally: Tally) -> list[str]:
     """Lines for people."""
     lines: list[str] = []
@@ -203,8 +201,11 @@ def listing(tally: Tally) -> list[str]:
         lines.append(f"stopped: {tally.stopped}")
     for name, row in tally.leg_table().items():
         lines.append(
-            f"leg {name}: ran {row['ran']}" + (f", skipped {row['skipped']} ({row['why']})" if row["skipped"] else "")
+            f"leg {name}: ran {row['ran']}"
+            + (f", skipped {row['skipped']} ({row['why']})" if row["skipped"] else "")
+            + (f", unjudged {row['unjudged']}" if row["unjudged"] else "")
         )
+    lines += counting.lines(tally.unjudged)
     if tally.bounds:
         ordered = sorted(tally.bounds)
         lines.append(
@@ -215,10 +216,6 @@ def listing(tally: Tally) -> list[str]:
     if lowering:
         share = 100 * tally.seconds["snapshots"] / lowering
         lines.append(f"snapshots after every Arm pass: {share:.1f} % of {lowering:.0f} s of lowering")
-    if tally.unsound:
-        lines.append(
-            f"{tally.unsound} elements had an unsound envelope and were not judged (a flaw of armdiff: please report)"
-        )
     return lines
 
 

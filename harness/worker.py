@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from harness.compat.warm import between_cases, names, warm_up
 from harness.errors import ArmdiffError, OwnFault, is_ours
-from harness.observation import Mismatch, Observation
+from harness.observation import Mismatch, Observation, Unjudged
 from harness.protocol import (
     Answer,
     Captured,
@@ -44,6 +44,7 @@ from harness.protocol import (
 )
 from harness.triage import CRASH, DOMAINS, VALUE_ORACLES, Finding
 from harness.triage.proving import Prover
+from harness.unjudged.execution import of_own_fault
 from harness.workers import WITHOUT
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
     What the toolchain raises where that is not expected ends the process: the pool makes a finding of it.
     """
     assert isinstance(task, (Task, CaptureTask, EmitTask, CompareTask, SweepTask))
+    lost: tuple[Unjudged, ...] = ()
     try:
         return _answer(task, announce, keeper)
     except ArmdiffError as error:
@@ -118,6 +120,7 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
             raise
         traceback.print_exc()
         problem = f"{_named_by(task)}: {OwnFault(error, 'on it')}"
+        lost = of_own_fault(task.case, str(OwnFault(error, "on it"))) if isinstance(task, Task) else ()
     match task:
         case EmitTask():
             return Emitted(problem=problem)
@@ -127,7 +130,7 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
             return Compared(case=task.case, problem=problem)
         case SweepTask():
             return Swept(problem=problem)
-    return CaseResult(case=task.case, problem=problem)
+    return CaseResult(case=task.case, problem=problem, unjudged=lost)
 
 
 def _named_by(task: Task | CaptureTask | EmitTask | CompareTask | SweepTask) -> str:
@@ -185,6 +188,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
     from harness.triage import finding_of
     from harness.triage.known import judged
     from harness.triage.proving import Prover, counts, same_finding
+    from harness.unjudged import unjudged
 
     path = Path(task.case)
     case = read_case(path)
@@ -268,6 +272,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
         ),
         fallback=record.fallback,
         tightness=_tightness(observation, task.plant),
+        unjudged=unjudged(observation, mismatches),
         branches=taken[0] if taken else None,
     )
 
@@ -309,11 +314,8 @@ def _tightness(observation: Observation, plant: bool) -> Tightness | None:
     if observation.failure or leg is None or not leg.ran or observation.rounding is None:
         return None
     rows = list(comparisons(observation, TOSA))
-    unjudged = {name for run in observation.rounding for envelope in run for name in envelope.unjudged}
     return Tightness(
         bound=max((row.bound for row in rows if row.item.in_range), default=0.0),
-        unsound=sum(row.unsound for row in rows),
-        unjudged=tuple(sorted(unjudged)),
         caught=_plant(observation) if plant else None,
     )
 

@@ -11,7 +11,7 @@ What could not be matched is reported as such, for information, with the count o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.errors import BadInput
 from harness.inspection.analysis import Analysis, analyse
@@ -19,9 +19,11 @@ from harness.inspection.blame import SERIALIZER, constant_blame, literals_blame
 from harness.inspection.constants import Judged, judged_constants, lost_constants
 from harness.inspection.surroundings import tosa_place
 from harness.judging import first_of_each
-from harness.observation import Mismatch, Observation, Oracle
+from harness.observation import Mismatch, Observation, Oracle, Unjudged
+from harness.unjudged.execution import outputs_of
 
 NAME = "constants"
+UNMATCHED = "unmatched"
 SHOWN = 4
 
 
@@ -53,7 +55,7 @@ def _judge(analysis: Analysis) -> Iterator[Mismatch]:
         more = f" and {len(unmatched) - SHOWN} more" if len(unmatched) > SHOWN else ""
         yield Mismatch(
             oracle=NAME,
-            kind="unmatched",
+            kind=UNMATCHED,
             stage="lower",
             message=f"{analysis.delegate.name}: {len(unmatched)} of {len(judged)} constants have no counterpart in the "
             f"quantized graph: {names}{more}",
@@ -97,4 +99,24 @@ def _lost(delegate: str, name: str, text: str) -> Mismatch:
     )
 
 
-ORACLE = Oracle(NAME, judge)
+def unjudged(observation: Observation, found: Sequence[Mismatch]) -> Iterator[Unjudged]:
+    """Constants without a counterpart, and delegates that have nothing to look at."""
+    outputs = outputs_of(observation.case)
+    for mismatch in found:
+        if mismatch.kind == UNMATCHED:
+            parts, of = (int(mismatch.measured[name]) for name in ("unmatched", "constants"))
+            yield Unjudged(
+                what="unmatched constants",
+                why="constants have no counterpart in the quantized graph",
+                outputs=outputs,
+                parts=parts,
+                of=of,
+                unit="constants",
+            )
+    for delegate in observation.lowering.delegates:
+        if delegate.tosa is None or delegate.trace is None:
+            why = f"{delegate.backend}: qparams and constants need its flatbuffer and the graphs between the passes"
+            yield Unjudged(what="qparams and constants", why=why, outputs=outputs)
+
+
+ORACLE = Oracle(NAME, judge, unjudged)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from harness.observation import Failure, Mismatch, Observation, Oracle, headline
+from harness.unjudged.execution import of_failures
 
 SIGNATURE_LENGTH = 120
 _SET = re.compile(r"\{([^{}]*)\}")
@@ -61,4 +62,4 @@ def judge(observation: Observation) -> list[Mismatch]:
     return [_mismatch(leg.failure, (name, name)) for name, leg in observation.legs.items() if leg.failure]
 
 
-ORACLE = Oracle("crash", judge)
+ORACLE = Oracle("crash", judge, lambda observation, _: of_failures(observation))

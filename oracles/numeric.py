@@ -38,6 +38,7 @@ from harness.observation import Domain, Envelope, Mismatch, Observation, Oracle
 from harness.place import Place
 from harness.sampling import EvaluationInput
 from harness.triage import OUT_OF_RANGE
+from harness.unjudged.envelopes import of_rounding
 
 RELATIVE_MARGIN = 2.0**-20
 """Float32 representation of a dequantized code, and of the float64 envelope's ends."""
@@ -325,4 +326,4 @@ def _codes(worst: Comparison, got: Array, wanted: Array, observation: Observatio
     return f"; codes {seen.tolist()} where {expected.tolist()} were expected"
 
 
-ORACLE = Oracle("numeric", judge)
+ORACLE = Oracle("numeric", judge, lambda observation, _: of_rounding(observation, compare))

@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.judging import EAGER, QUANTIZED, place
 from harness.observation import Mismatch, Observation, Oracle
+from harness.unjudged.envelopes import of_quantization
 from oracles.numeric import compare
 
 
@@ -64,4 +65,4 @@ def judge(observation: Observation) -> list[Mismatch]:
     return [] if worst is None else [worst[1]]
 
 
-ORACLE = Oracle("quality", judge)
+ORACLE = Oracle("quality", judge, lambda observation, _: of_quantization(observation, compare))

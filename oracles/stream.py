@@ -20,6 +20,7 @@ from harness.inspection.surroundings import tosa_place
 from harness.judging import first_of_each
 from harness.observation import Mismatch, Observation, Oracle
 from harness.place import Fact, Place
+from harness.unjudged.execution import of_streams
 from oracles import buffers
 
 VELA = "Vela"
@@ -99,4 +100,4 @@ def _stopped(delegate: str, problem: str) -> Mismatch:
     )
 
 
-ORACLE = Oracle("stream", judge)
+ORACLE = Oracle("stream", judge, lambda observation, _: of_streams(observation))

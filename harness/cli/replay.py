@@ -31,8 +31,9 @@ from harness.engines import EngineChoice
 from harness.pool import Pool
 from harness.probes import ProbeMode
 from harness.protocol import Task
-from harness.summary import Tally, as_json, counted
+from harness.summary import Tally, as_json, counted, with_unjudged
 from harness.triage import DOMAINS
+from harness.unjudged import counting
 
 
 @click.command()
@@ -86,5 +87,6 @@ def replay(
     tally.graphs = len(selected)
     write_json(json_file, as_json(tally, entries=[msgspec.to_builtins(row) for row in rows]))
     if json_file != "-":
-        click.echo(f"{len(rows)} entries on {installed_line()}: {len(against)} against expectation")
+        outcome = f"{len(rows)} entries on {installed_line()}: {len(against)} against expectation"
+        click.echo("\n".join((*counting.lines(tally.unjudged), with_unjudged(outcome, tally))))
     sys.exit(1 if against else 0)

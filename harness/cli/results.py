@@ -15,7 +15,7 @@ import click
 
 from harness.cli.environment import installed_line
 from harness.errors import CannotRun
-from harness.summary import Tally, as_json, listing
+from harness.summary import Tally, as_json, listing, verdict
 
 
 def write_json(file: str | None, data: dict[str, Any]) -> None:
@@ -44,5 +44,5 @@ def finish(tally: Tally, json_file: str | None, title: str, **extra: Any) -> NoR
     write_json(json_file, as_json(tally, **extra))
     if json_file != "-":
         click.echo("\n".join([title, installed_line(), "", *listing(tally)]))
-        click.echo("new findings" if tally.new else "nothing new")
+        click.echo(verdict(tally))
     sys.exit(1 if tally.new else 3 if tally.stopped else 0)

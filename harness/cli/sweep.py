@@ -147,6 +147,6 @@ def _lines(found: Sweep, spent: float, target: str) -> list[str]:
         + ")",
         *([f"where the workers' time went: {stages}"] if stages else []),
         f"passes and serializer alone: {len(found.known)} known buckets, {len(found.suspected)} others, of which the "
-        f"full pipeline confirms {confirmed}",
+        f"full pipeline confirms {confirmed}; no leg ran on the other variants, so no values of theirs were judged",
         *(f"  not confirmed: {bucket} ({found.suspected[bucket]} variants)" for bucket in found.refuted),
     ]

@@ -25,8 +25,9 @@ from harness.cluster import node
 from harness.cluster.nodes import Nodes
 from harness.cluster.parcel import Identity, difference, own_identity, pack, unpacked_identity, unpacked_reply
 from harness.errors import BadInput, CannotRun
-from harness.pool import finding_of_death, in_order
+from harness.pool import failure_of_death, finding_of_death, in_order
 from harness.protocol import CaseResult, Task
+from harness.unjudged.execution import of_a_lost_case
 from harness.workers import Death, Limits
 
 LOST = "NodeLost"
@@ -99,8 +100,14 @@ class ClusterPool:
             if isinstance(reply, CaseResult):
                 return reply
             self._refuse(address, reply.problem)
-        finding = finding_of_death(task.case, Death(LOST, "run", f"{losses} nodes were lost while they ran it"))
-        return CaseResult(case=task.case, target=finding.target, findings=(finding,))
+        death = Death(LOST, "run", f"{losses} nodes were lost while they ran it")
+        finding = finding_of_death(task.case, death)
+        return CaseResult(
+            case=task.case,
+            target=finding.target,
+            findings=(finding,),
+            unjudged=of_a_lost_case(task.case, failure_of_death(death)),
+        )
 
     def _asked(self, address: str, parcel: bytes) -> bytes | None:
         """What a node answers; None if it is lost."""

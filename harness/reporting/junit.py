@@ -1,8 +1,8 @@
 """The report as JUnit XML, for whatever shows test results: a suite a target, a test case a bucket.
 
 A new bucket is a failure with its worst message; a known one is skipped, and the reason names its corpus
-entry. One more test case a suite holds the counts; it passes if a case was run, and is skipped otherwise, so
-that an empty run does not look like a passed one.
+entry. Properties of a suite say what was not judged. One more test case holds the counts; it passes if a case
+was run, and is skipped otherwise, so that an empty run does not look like a passed one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from harness.reporting.buckets import Bucket
 from harness.reporting.material import relative
 from harness.reporting.report import Report
 from harness.reporting.words import counted
+from harness.unjudged.counting import UnjudgedTally
 
 COUNTS = "counts"
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,6 +33,8 @@ def junit(report: Report, folder: Path | None = None) -> bytes:
     for target in report.coverage.outcomes.rows or report.judged.targets:
         suite = TestSuite(clean(target))
         suite.add_testcases([*_buckets(report, target, folder), _counts(report, target)])
+        for name, value in _unjudged(report, target):
+            suite.add_property(clean(name), clean(value))
         document.add_testsuite(suite)
     document.update_statistics()  # type: ignore[no-untyped-call]
     file = io.BytesIO()
@@ -71,6 +74,17 @@ def _failure(report: Report, bucket: Bucket, target: str, folder: Path | None) -
     )
     failure.text = clean("\n".join(line for line in lines if line))
     return failure
+
+
+def _unjudged(report: Report, target: str) -> Iterator[tuple[str, str]]:
+    """Properties: how much of the target's outputs was not judged, and one for each reason."""
+    tally = UnjudgedTally()
+    for item in report.judged.run.done:
+        if item.result.target == target:
+            tally.add(item.result.unjudged)
+    yield "unjudged", tally.total.amount
+    for what, reason in tally.ranked():
+        yield f"unjudged: {what}", f"{reason.amount}: {reason.why}"
 
 
 def _counts(report: Report, target: str) -> TestCase:

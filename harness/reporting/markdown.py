@@ -21,6 +21,7 @@ MOST_KNOWN = 10
 MOST_REASONS = 3
 MOST_CHANGES = 5
 MOST_LEFT = 5
+MOST_UNJUDGED = 8
 LONGEST = 240
 _MARKS = re.compile(r"([\\`*_{}\[\]<|#~$&])")
 
@@ -51,6 +52,7 @@ def _lines(report: Report) -> Iterator[str]:
     if report.previous:
         yield from _previous(report.previous)
     yield from _undone(report)
+    yield from _unjudged(report)
     yield from _coverage(report)
     yield from _time(report)
 
@@ -133,11 +135,11 @@ def _undone(report: Report) -> Iterator[str]:
     undone = report.undone
     yield "## What did not run"
     yield ""
-    yield "| leg | ran | skipped | why |"
-    yield "|---|---|---|---|"
+    yield "| leg | ran | skipped | why | unjudged |"
+    yield "|---|---|---|---|---|"
     for leg in undone.legs:
         why = "; ".join(f"{reason.count}x {reason.text}" for reason in leg.why[:MOST_REASONS])
-        yield f"| {plain(leg.name)} | {leg.ran} | {leg.skipped} | {plain(why)} |"
+        yield f"| {plain(leg.name)} | {leg.ran} | {leg.skipped} | {plain(why)} | {plain(leg.unjudged)} |"
     yield ""
     yield from (f"* {plain(line)}" for line in undone.left[:MOST_LEFT])
     for title, reasons in (
@@ -147,6 +149,21 @@ def _undone(report: Report) -> Iterator[str]:
         ("cannot be read", undone.unreadable),
     ):
         yield from _reasons(title, reasons)
+    yield ""
+
+
+def _unjudged(report: Report) -> Iterator[str]:
+    rows = report.undone.unjudged
+    yield f"## What was not judged: {report.judged.tally.unjudged.total.amount}"
+    yield ""
+    if not rows:
+        return
+    yield "| what | outputs | cases | of them | why |"
+    yield "|---|---|---|---|---|"
+    for row in rows[:MOST_UNJUDGED]:
+        yield f"| {plain(row.what, 120)} | {row.outputs} | {row.cases} | {plain(row.share)} | {plain(row.why)} |"
+    if len(rows) > MOST_UNJUDGED:
+        yield f"| and {len(rows) - MOST_UNJUDGED} more, in report.html | | | | |"
     yield ""
 
 

@@ -123,8 +123,7 @@ def _add(total: Tally, part: Tally, move: Callable[[str], str]) -> None:
         total.skipped[leg].update(reasons)
     total.seconds.update(part.seconds)
     total.bounds += part.bounds
-    total.unsound += part.unsound
-    total.unjudged.update(part.unjudged)
+    total.unjudged.merge(part.unjudged)
 
 
 def _info(infos: Sequence[RunInfo]) -> RunInfo:

@@ -52,7 +52,7 @@ class Report:
 
     @property
     def sentence(self) -> str:
-        """The verdict: what was found in how much, and what did not run."""
+        """The verdict: what was found in how much, what did not run, and what was not judged."""
         cases, graphs = self.judged.tally.cases, self.judged.graphs
         if not cases:
             return "Nothing was run: the run ended before its first case was done."
@@ -67,6 +67,8 @@ class Report:
         tally, silent = self.judged.tally, self.undone.silent_legs
         if silent:
             yield f"{' and '.join(silent)} never ran"
+        if unjudged := tally.unjudged.total.phrase:
+            yield unjudged
         if tally.problems:
             yield counted(len(tally.problems), "problem")
         if tally.invalid:

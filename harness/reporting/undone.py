@@ -1,8 +1,8 @@
 """What a run did not do, so that nothing is silently green.
 
-Legs that did not run with their reasons, what the time was too short for, problems, cases that are no test,
-mismatches that did not show a second time, and files of the run that cannot be read. Equal reasons are
-counted, with one case as an example; numbers and names of graphs in a reason do not make it another one.
+Legs that did not run with their reasons, what no oracle could judge, what the time was too short for, problems,
+cases that are no test, mismatches that did not show a second time, and files of the run that cannot be read. Equal
+reasons are counted, with one case as an example; numbers and names of graphs in a reason do not make it another one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from harness.reasons import by_kind, kind_of
 from harness.registry import legs
 from harness.reporting.material import Drawn, Judged, per_graph
 from harness.reporting.merging import missing_shards
 from harness.reporting.words import counted
-from harness.summary import Tally, by_kind, kind_of
+from harness.summary import Tally
 from harness.triage import Finding, any_family
 
 
@@ -31,12 +32,27 @@ class Reason:
 
 @dataclass(frozen=True)
 class LegRow:
-    """One leg: cases where it ran and was skipped, and why."""
+    """One leg: cases where it ran and was skipped, and why; and what was not judged of its outputs, in words."""
 
     name: str
     ran: int
     skipped: int
     why: tuple[Reason, ...]
+    unjudged: str
+
+
+@dataclass(frozen=True)
+class UnjudgedRow:
+    """An operator or reason for which outputs were not judged.
+
+    :param share: how much of them, in words (``36 of 36 elements``); empty where nothing was measured.
+    """
+
+    what: str
+    outputs: int
+    cases: int
+    share: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,7 @@ class Undone:
     :param unrepeated: buckets of mismatches that did not show a second time.
     :param information: buckets of findings that do not count (``--strict`` counts them).
     :param unreadable: case files that cannot be read, and why.
+    :param unjudged: what no oracle could judge, the most outputs first.
     """
 
     legs: tuple[LegRow, ...]
@@ -56,6 +73,7 @@ class Undone:
     unrepeated: tuple[Reason, ...]
     information: tuple[Reason, ...]
     unreadable: tuple[Reason, ...]
+    unjudged: tuple[UnjudgedRow, ...]
 
     @property
     def silent_legs(self) -> tuple[str, ...]:
@@ -74,13 +92,17 @@ def undone(judged: Judged, drawn: Drawn) -> Undone:
         unrepeated=_buckets(tally.unrepeated),
         information=_buckets(judged.information),
         unreadable=tuple(Reason(why, 1, name) for name, why in drawn.unreadable.items()),
+        unjudged=tuple(
+            UnjudgedRow(what, reason.outputs, reason.cases, reason.share, reason.why)
+            for what, reason in tally.unjudged.ranked()
+        ),
     )
 
 
 def _leg(tally: Tally, name: str) -> LegRow:
     reasons = tally.skipped.get(name, Counter())
     why = tuple(Reason(text, count) for text, count in by_kind(reasons))
-    return LegRow(name, tally.ran[name], sum(reasons.values()), why)
+    return LegRow(name, tally.ran[name], sum(reasons.values()), why, tally.unjudged.leg(name))
 
 
 def _left_of_all(judged: Judged) -> Iterator[str]:

@@ -42,6 +42,18 @@ def test_check_of_a_healthy_model(tmp_path):
     assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors"}
 
 
+def test_an_operator_without_a_rule_is_told_beside_nothing_new(tmp_path):
+    returned = "torch.sigmoid(self.inner(x))"
+    text = MODEL.replace(f"return {returned}", f"y = {returned}; return y, y.erfinv()")
+    assert text != MODEL
+    result = check(tmp_path, text, "--json", "out.json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1] == "nothing new; 1 output of 1 case unjudged (aten.erfinv)"
+    assert "\nunjudged: aten.erfinv: 1 output of 1 case, " in result.stdout
+    [(name, row)] = json.loads((tmp_path / "out.json").read_text())["unjudged"].items()
+    assert (name, row["outputs"], row["cases"]) == ("aten.erfinv", 1, 1)
+
+
 def test_a_captured_conv_and_batch_norm_folds_like_the_original(tmp_path):
     """Folding looks for parameters: a captured weight that is a mere buffer makes it fail."""
     layers = "torch.nn.Conv2d(2, 3, 3, bias=False), torch.nn.BatchNorm2d(3), torch.nn.ReLU6()"

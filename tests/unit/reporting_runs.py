@@ -9,6 +9,7 @@ import msgspec
 from generators.cases import draw_block
 from harness.case import Case, Constant, Distribution, Graph, Input, Node, case_digest, encode_case
 from harness.corpus import Entry, Expectation, Status
+from harness.observation import Unjudged
 from harness.protocol import CaseResult
 from harness.runs import Asked, Done, Minimized, RunInfo, append, read_run, write_info
 from harness.triage import Finding
@@ -144,6 +145,7 @@ def hostile_run(folder):
     )
     crash = finding("crash", HOSTILE, stage=HOSTILE, blamed=HOSTILE.replace("/", ":"), measured={"type": HOSTILE})
     known = finding("qparams", "known", message=HOSTILE)
+    hostile = Unjudged(what=HOSTILE, why=HOSTILE, leg="tosa-reference", outputs=(0,), parts=1, of=1, unit=HOSTILE)
     minimized = Minimized(
         bucket=found.bucket,
         final=f"{found.bucket}{HOSTILE}",
@@ -159,7 +161,9 @@ def hostile_run(folder):
     (folder / "bugs" / "b").mkdir(parents=True)
     (folder / "bugs" / "b" / "case.json").write_bytes(encode_case(chain_case("relu")))
     cases = [
-        *each_target("relu", findings=[found, crash, known], unrepeated=(found,), legs={"eager": HOSTILE}),
+        *each_target(
+            "relu", findings=[found, crash, known], unrepeated=(found,), legs={"eager": HOSTILE}, unjudged=(hostile,)
+        ),
         *each_target("tanh", invalid=HOSTILE, seconds={HOSTILE: 1.0}),
         *each_target("abs", problem=HOSTILE),
     ]

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from harness.case import read_case
+from harness.observation import Unjudged
 from harness.protocol import CaseResult, Stage, receive, send
 
 
@@ -19,7 +20,9 @@ def main():
         note = read_case(Path(task.case)).note or os.environ.get("STAND_IN", "")
         for deed in note.split(" & "):
             act(deed, Path(task.case))
-        send(answers, CaseResult(case=task.case, legs={"eager": "ran"}, fallback=(str(os.getpid()),)))
+        unjudged = (Unjudged(what="aten.sin", why="no rule of rounding", outputs=(0,)),) if note == "unjudged" else ()
+        pid = (str(os.getpid()),)
+        send(answers, CaseResult(case=task.case, legs={"eager": "ran"}, fallback=pid, unjudged=unjudged))
 
 
 def act(note, file):

@@ -2,12 +2,15 @@
 
 import io
 
+from harness.observation import Unjudged
 from harness.protocol import CaseResult, EmitTask, Emitted, Stage, Task, receive, send
 
 
 def test_messages_survive_the_pipe():
     stream = io.BytesIO()
     messages = [Stage("lower"), Task(case="c.json", legs=("eager",)), CaseResult(case="c", seconds={"a": 0.5})]
+    lost = Unjudged(what="aten.sin", why="no rule of rounding", outputs=(0, 2), parts=3, of=4)
+    messages += [CaseResult(case="c", unjudged=(lost,))]
     messages += [EmitTask(case="c.json", target="ethos-u55-128"), Emitted(program=b"\0ET12\xff")]
     for message in messages:
         send(stream, message)

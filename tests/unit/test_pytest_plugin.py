@@ -57,7 +57,21 @@ def test_new_findings_fail_with_a_listing(project):
     project.makeconftest(f"{CONFTEST}\nimport os\nos.environ['STAND_IN'] = 'signal SIGSEGV'\n")
     result = project.runpytest_subprocess("--armdiff-max-examples=1", "--armdiff-target=TOSA-1.0+INT")
     result.assert_outcomes(passed=12, failed=1)
-    result.stdout.fnmatch_lines(["new findings", "*v1/crash/*SIGSEGV*", "everything is in *1-of-1"])
+    result.stdout.fnmatch_lines(
+        ["new findings; 1 output of 1 case unjudged (lower failed)", "*v1/crash/*SIGSEGV*", "everything is in *1-of-1"]
+    )
+
+
+def test_what_was_not_judged_is_a_warning(project):
+    project.makeconftest(f"{CONFTEST}\nimport os\nos.environ['STAND_IN'] = 'unjudged'\n")
+    result = project.runpytest_subprocess("--armdiff-max-examples=1", "--armdiff-target=TOSA-1.0+INT")
+    result.assert_outcomes(passed=13, warnings=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*UnjudgedWarning: armdiff: nothing new; 1 output of 1 case unjudged (aten.sin)",
+            "*unjudged: aten.sin: 1 output of 1 case: no rule of rounding",
+        ]
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from harness.observation import Mismatch
+from harness.observation import Mismatch, Unjudged
 from harness.protocol import CaseResult, Tightness
-from harness.summary import Tally, as_json, by_cause, listing
+from harness.summary import Tally, as_json, by_cause, listing, verdict
 from harness.triage import finding_of
 from tests.unit.observations import CASE
 
@@ -22,7 +22,7 @@ def test_a_skipped_leg_is_counted_with_its_reason():
     tally.add(CaseResult(case="c", legs=LEGS))
     table = tally.leg_table()
     assert table["eager"]["ran"] == 2
-    assert table["tosa-reference"] == {"ran": 0, "skipped": 2, "why": "2x failed"}
+    assert table["tosa-reference"] == {"ran": 0, "skipped": 2, "why": "2x failed", "unjudged": ""}
     assert table["ethos-u-model"]["why"] == "2x not installed"
     assert "leg ethos-u-model: ran 0, skipped 2 (2x not installed)" in listing(tally)
 
@@ -41,6 +41,7 @@ def test_reasons_that_differ_in_numbers_are_one_in_the_words_of_the_commonest():
         "ran": 0,
         "skipped": 5,
         "why": "3x 2 bytes where 8 are; 2x at 0x0120: no",
+        "unjudged": "",
     }
 
 
@@ -57,11 +58,35 @@ def test_json_has_what_design_fixes():
     tally = Tally(graphs=1)
     tally.add(CaseResult(case="c.json", findings=(FINDING,), seconds={"lower": 1.0}, tightness=Tightness(bound=1.0)))
     data = as_json(tally)
-    assert {"armdiff", "releases", "graphs", "cases", "legs", "findings", "seconds"} <= set(data)
+    assert {"armdiff", "releases", "graphs", "cases", "legs", "findings", "seconds", "unjudged"} <= set(data)
     assert {"bucket", "oracle", "known", "target", "legs", "stage", "pass", "message", "measured", "case"} <= set(
         data["findings"][0]
     )
     assert data["seconds"] == {"lower": 1.0}
+
+
+def test_what_was_not_judged_is_in_the_listing_the_leg_table_the_json_and_the_verdict():
+    tally = Tally()
+    assert verdict(tally) == "nothing new"
+    sin = Unjudged(what="aten.sin", why="no rule of rounding", leg="tosa-reference", outputs=(0, 2), parts=7, of=8)
+    tally.add(CaseResult(case="c.json", legs=LEGS, unjudged=(sin,)))
+    tally.add(CaseResult(case="d.json", legs=LEGS))
+    assert verdict(tally) == "nothing new; 2 outputs of 1 case unjudged (aten.sin)"
+    text = listing(tally)
+    assert "unjudged: aten.sin: 2 outputs of 1 case, 7 of 8 elements: no rule of rounding" in text
+    assert "leg tosa-reference: ran 0, skipped 2 (2x failed), unjudged 2 outputs of 1 case (aten.sin)" in text
+    data = as_json(tally)
+    assert data["legs"]["tosa-reference"]["unjudged"] == "2 outputs of 1 case (aten.sin)"
+    assert data["unjudged"] == {
+        "aten.sin": {
+            "outputs": 2,
+            "cases": 1,
+            "why": "no rule of rounding",
+            "parts": {"elements": {"unjudged": 7, "of": 8}},
+        }
+    }
+    tally.add(CaseResult(case="e.json", findings=(FINDING,)))
+    assert verdict(tally) == "new findings; 2 outputs of 1 case unjudged (aten.sin)"
 
 
 def test_unrepeated_mismatches_do_not_count():

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.again import PROBED
 from harness.agreement import DIFFERS_FROM_TOSA
 from harness.campaign import write_case
 from harness.case import Case, case_digest
@@ -23,9 +24,6 @@ from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
 from harness.reduction.search import Verdict
 from harness.triage import Finding, any_range
-
-PROBED = ("deterministic", "metamorphic", "delegation", "stream", "model-unchanged")
-"""Oracles that may need a probe."""
 
 
 @dataclass

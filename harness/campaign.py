@@ -25,7 +25,6 @@ from pathlib import Path
 from types import FrameType
 
 from harness import __version__
-from harness.again import Again
 from harness.budget import Budget
 from harness.case import Case, case_digest, encode_case
 from harness.compat.releases import installed, release_line
@@ -227,8 +226,7 @@ def run_campaign(
 
 def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo, Ran]:
     """Begin a run's folder, or read the one to go on with."""
-    again = Again(options.corrections, options.ethos_u_engine, options.probes)
-    progress = Progress(Tally(corpus, strict=options.strict, again=again))
+    progress = Progress(Tally(corpus, strict=options.strict, again=options.asked.again))
     info = RunInfo(
         armdiff=__version__,
         releases=dict(installed()),

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from harness.again import Again
 from harness.case import case_digest, read_case
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
@@ -93,7 +94,7 @@ def reduce(
         made, smallest = minimize(msgspec.structs.replace(wanted, case=str(finding)), pool, folder, terms, _Progress())
     write_json(json_file, {**msgspec.to_builtins(made), "finding": msgspec.to_builtins(smallest)})
     if json_file != "-":
-        click.echo("\n".join(_listing(made, smallest)))
+        click.echo("\n".join(_listing(made, smallest, Again(corrections, engine, "all"))))
         click.echo(installed_line())
     sys.exit(0 if made.state != "lost" else 1)
 
@@ -128,7 +129,7 @@ class _Progress:
             )
 
 
-def _listing(made: Minimized, finding: Finding) -> list[str]:
+def _listing(made: Minimized, finding: Finding, again: Again) -> list[str]:
     words = {
         "minimized": "no cut makes it smaller",
         "stopped": "the time was over; the same command goes on",
@@ -139,7 +140,7 @@ def _listing(made: Minimized, finding: Finding) -> list[str]:
         f"    {made.final}",
         f"    {finding.message}",
         f"    {made.tries} cases tried in {made.seconds:.0f} s",
-        f"    case {made.case}",
+        f"    replay: {again.command(made.case, finding.oracle)}",
     ]
     if made.neighbour is not None:
         lines.append(f"    runs clean with {made.distinguishes}: {made.neighbour}")

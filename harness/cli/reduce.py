@@ -33,6 +33,7 @@ from harness.errors import BadInput
 from harness.known import known_entries
 from harness.pool import Pool
 from harness.protocol import Task
+from harness.reduction.harm import harm_of, sharing
 from harness.reduction.minimizing import Terms, minimize
 from harness.reduction.search import Reduction
 from harness.runs import Minimized
@@ -91,7 +92,9 @@ def reduce(
         wanted = _wanted(finding, result.findings, bucket, corpus)
         terms = Terms(corpus, corrections, engine, None if seconds is None else started + seconds)
         folder = out / case_digest(case)
-        made, smallest = minimize(msgspec.structs.replace(wanted, case=str(finding)), pool, folder, terms, _Progress())
+        harm = harm_of([*filter(sharing(wanted, corpus), result.findings)])
+        start = msgspec.structs.replace(wanted, case=str(finding))
+        made, smallest = minimize(start, pool, folder, terms, _Progress(), harm=harm)
     write_json(json_file, {**msgspec.to_builtins(made), "finding": msgspec.to_builtins(smallest)})
     if json_file != "-":
         click.echo("\n".join(_listing(made, smallest, Again(corrections, engine, "all"))))

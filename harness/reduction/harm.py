@@ -11,6 +11,7 @@ compiler, the same operation of the same delegate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -27,14 +28,15 @@ KEPT = 0.5
 """The part of the distance that a smaller case must keep."""
 MUCH = 0.25
 """The part of all codes that is enough in a narrower type: 1,000 steps of int16 have no counterpart in int8."""
-_STEPS, _EPSILONS = ("steps", "units"), "epsilons"
+_STEPS, _OCTAVES = ("steps", "units"), "octaves"
 
 
 class Harm(msgspec.Struct, frozen=True, kw_only=True):
     """The worst evidence of a cause in one case.
 
     :param kind: ``STRUCTURE``, ``VALUES_OUT_OF_RANGE`` or ``VALUES``.
-    :param distance: how far values are off, in ``unit``; None if nothing was measured (or it is not finite).
+    :param distance: how far values are off, in ``unit`` (of a scale, in octaves of its ratio); None if nothing was
+        measured, or it is not finite.
     :param codes: how many codes the recipe's activations have.
     """
 
@@ -63,7 +65,7 @@ class Harm(msgspec.Struct, frozen=True, kw_only=True):
         """The distance as a part of all codes, or of the largest value, for one order of different units."""
         if self.distance is None:
             return 0.0
-        return self.distance / self.codes if self.unit in _STEPS else self.distance * 2.0**-23
+        return self.distance / self.codes if self.unit in _STEPS else self.distance * 2.0**-23  # epsilons
 
 
 def harm_of(findings: Sequence[Finding]) -> Harm:
@@ -104,13 +106,15 @@ def _harm(finding: Finding) -> Harm:
     kind = STRUCTURE
     if finding.oracle in VALUE_ORACLES:
         kind = VALUES_OUT_OF_RANGE if finding.kind.endswith(OUT_OF_RANGE) else VALUES
-    distance = finding.measured.get("distance", finding.measured.get("excess"))
-    bits = parse_recipe(finding.recipe).activation_bits
+    measured, unit = finding.measured, str(finding.measured.get("unit", ""))
+    distance = measured.get("distance", measured.get("excess"))
+    if distance is None and measured.get("ratio"):
+        distance, unit = abs(math.log2(abs(measured["ratio"]))), _OCTAVES
     return Harm(
         kind=kind,
         distance=None if distance is None else float(distance),
-        unit=str(finding.measured.get("unit", "")),
-        codes=2 ** (bits or 8),
+        unit=unit,
+        codes=2 ** parse_recipe(finding.recipe).activation_bits,
     )
 
 

@@ -276,6 +276,10 @@ def values(distance, unit="steps", **words):
     return evidence(distance=distance, unit=unit, **words)
 
 
+def ratio(number):
+    return msgspec.structs.replace(SCALE, measured={"ratio": number})
+
+
 SCALE = evidence("qparams", "scale differs", signature="aten.neg.default")
 OUT_OF_RANGE = "outside rounding, out-of-range input only"
 
@@ -312,6 +316,9 @@ def verdict(tmp_path, first, later, finding=None):
         ([SCALE, values(86.0)], [SCALE, values(86.0, kind=OUT_OF_RANGE)], False),
         ([SCALE, values(86.0, kind=OUT_OF_RANGE)], [SCALE, values(50.0)], True),
         ([SCALE], [SCALE], True),
+        ([ratio(16.0)], [ratio(0.25)], True),
+        ([ratio(16.0)], [ratio(0.99975)], False),
+        ([ratio(16.0), values(9.0)], [ratio(0.99975), values(9.0)], True),  # values say it better
         ([SCALE], [SCALE, values(2.0)], True),
         ([SCALE, values(86.0, pass_name="PadPass")], [SCALE], True),  # that was another bug's
         ([SCALE, values(86.0, pass_name="APass..BPass")], [SCALE], True),

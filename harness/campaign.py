@@ -226,7 +226,7 @@ def run_campaign(
 
 def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo, Ran]:
     """Begin a run's folder, or read the one to go on with."""
-    progress = Progress(Tally(corpus, strict=options.strict))
+    progress = Progress(Tally(corpus, strict=options.strict, again=options.asked.again))
     info = RunInfo(
         armdiff=__version__,
         releases=dict(installed()),

@@ -2,8 +2,9 @@
 
 Hypothesis shrinks the choices that a graph was drawn from, for a part of the time, and remembers the smallest in
 the example database; then cuts make the case smaller (``harness.reduction``), and the bug gets a folder with a
-script and a report (``harness.bugs``). One bug on several targets is minimized once. What the time is too short for
-is said, with the command that goes on from the checkpoint.
+script and a report (``harness.bugs``). One bug on several targets is minimized once, beginning with the shortest
+graph that shows it nearly as badly as any (``harness.reduction.harm``). What the time is too short for is said,
+with the command that goes on from the checkpoint.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from harness.case import Case, read_case
 from harness.corpus import Entry
 from harness.errors import ArmdiffError, CannotRun
 from harness.pool import CaseRunner
+from harness.reduction.harm import Harm, harm_of, sharing
 from harness.reduction.judging import BucketJudge
 from harness.reduction.minimizing import Terms, minimize
 from harness.runs import BUGS, Minimized, Run, append
@@ -59,14 +61,14 @@ class Concluding:
         groups = [group for cause, group in by_cause(progress.tally.new).items() if cause not in before]
         left: list[str] = []
         for place, group in enumerate(groups):
-            finding = group[0]
+            finding, harm = self._representative(group, progress.tally.findings)
             if budget.is_over():
                 left.append(f"not minimized: {finding.bucket}; 'armdiff reduce {finding.case}' does it")
                 continue
             self.report(f"minimizing {place + 1} of {len(groups)}: {finding.bucket}")
             blocks = 2 + progress.drawn * 5 // (4 * BLOCK)  # up to a fifth of a block's graphs had occurred before
             try:
-                made, start = self._minimized(finding, pool, budget, len(groups) - place, blocks)
+                made, start = self._minimized(finding, harm, pool, budget, len(groups) - place, blocks)
             except CannotRun:
                 raise
             except Exception as error:  # noqa: BLE001 -- one bucket must not cost the run its other findings
@@ -78,19 +80,32 @@ class Concluding:
                 left.append(f"stopped early: {made.final}; 'armdiff reduce {words}' goes on")
         return left
 
+    def _representative(self, group: Sequence[Finding], findings: Sequence[Finding]) -> tuple[Finding, Harm]:
+        """The first of a bucket's findings whose case shows its cause about as badly as the worst, and that harm.
+
+        :param group: the bucket's findings, the shortest graph first.
+        :param findings: all findings of the campaign.
+        """
+        harms = []
+        for finding in group:
+            shares = sharing(finding, self.corpus)
+            harms.append(harm_of([item for item in findings if item.case == finding.case and shares(item)]))
+        worst = max(harms, key=Harm.order)
+        return next(pair for pair in zip(group, harms, strict=True) if pair[1].keeps(worst))
+
     def _folder(self, finding: Finding) -> Path:
         """Where a bucket is reduced: a case may show several."""
         return self.options.out / REDUCTIONS / bug_name(finding)
 
     def _minimized(
-        self, finding: Finding, pool: CaseRunner, budget: Budget, waiting: int, blocks: int
+        self, finding: Finding, harm: Harm, pool: CaseRunner, budget: Budget, waiting: int, blocks: int
     ) -> tuple[Minimized, str]:
         """What became of a finding, and the case that cutting began with."""
         until = budget.until_for(waiting)
         terms = Terms(self.corpus, self.options.corrections, self.options.ethos_u_engine, until)
-        start, tries = self._shrunk(finding, pool, until, blocks)
+        start, tries = self._shrunk(finding, harm, pool, until, blocks)
         folder = self._folder(finding) / Path(start.case).stem
-        made, smallest = minimize(start, pool, folder, terms)
+        made, smallest = minimize(start, pool, folder, terms, harm=harm)
         made = msgspec.structs.replace(made, origin=finding.case, tries=made.tries + tries)
         if made.state != "lost":
             made = self._written(made, smallest, bug_name(finding), budget.left / waiting)
@@ -107,7 +122,7 @@ class Concluding:
             return made
         return msgspec.structs.replace(made, folder=name, repro=repro)
 
-    def _shrunk(self, finding: Finding, pool: CaseRunner, until: float, blocks: int) -> tuple[Finding, int]:
+    def _shrunk(self, finding: Finding, harm: Harm, pool: CaseRunner, until: float, blocks: int) -> tuple[Finding, int]:
         """The finding on the smallest graph that Hypothesis comes to, and the cases that it took.
 
         A case that was not drawn in this campaign (one of the database, a user's model) stays as it is.
@@ -123,7 +138,8 @@ class Concluding:
         folder = self.options.out / REDUCTIONS / SHRUNK
         now = time.monotonic()
         end = now + SHRINKING * max(0.0, until - now)
-        judge = BucketJudge(finding, self.corpus, pool, folder, self.options.corrections, self.options.ethos_u_engine)
+        engine = self.options.ethos_u_engine
+        judge = BucketJudge(finding, self.corpus, pool, folder, self.options.corrections, engine, harm)
         tries = 0
 
         def bucket(drawn: tuple[Case, ...]) -> str | None:

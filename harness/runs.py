@@ -25,7 +25,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from harness.again import Again
+from harness.engines import EngineChoice
 from harness.errors import BadInput, CannotRun
+from harness.probes import ProbeMode
 from harness.protocol import CaseResult
 
 SCHEMA = 1
@@ -50,9 +53,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     seed: int = 0
     shard: tuple[int, int] = (1, 1)
-    probes: str = "default"
+    probes: ProbeMode = "default"
     strict: bool = False
-    ethos_u_engine: str = "default"
+    ethos_u_engine: EngineChoice = "default"
     corrections: tuple[str, ...] = ()
     expect: str = ""
     steer: bool = False
@@ -62,6 +65,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         """``3/8``."""
         index, count = self.shard
         return f"{index}/{count}"
+
+    @property
+    def again(self) -> Again:
+        """The options that it takes to see a finding again."""
+        return Again(self.corrections, self.ethos_u_engine, self.probes)
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):

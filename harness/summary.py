@@ -1,7 +1,7 @@
 """The tally of a run: counts, legs, findings by bucket, seconds; as JSON and as text.
 
 JSON is what DESIGN.md fixes ("JSON result"), plus fields of our own. Text lists new findings
-first, one block a bucket, with operator chain, target, size and case path; then known ones; then
+first, one block a bucket, with operator chain, target, size and the command that shows it again; then known ones; then
 information, which does not count unless the run is strict; then the legs, with the reason of every
 one that did not run; then what was not judged, a line a reason.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from harness import __version__
+from harness.again import Again
 from harness.compat.releases import installed
 from harness.corpus import Entry, bugs_of
 from harness.protocol import CaseResult
@@ -35,6 +36,7 @@ class Tally:
     """Adds up case results.
 
     :param strict: information counts as a finding.
+    :param again: the options that it takes to see a finding again.
     :ivar stopped: what the run had to stop for, in one line.
     """
 
@@ -52,10 +54,7 @@ class Tally:
     bounds: list[float] = field(default_factory=list)
     unjudged: counting.UnjudgedTally = field(default_factory=counting.UnjudgedTally)
     strict: bool = False
-
-    def __post_init__(self) -> None:
-        self._bugs = bugs_of(self.corpus)
-        self._entries = {entry.name: entry for entry in self.corpus}
+    again: Again = field(default_factory=Again)
 
     def add(self, result: CaseResult) -> None:
         """Count one result."""
@@ -64,9 +63,11 @@ class Tally:
             self.problems.append(result.problem)
         if result.invalid is not None:
             self.invalid.append(result)
+        bugs = bugs_of(self.corpus) if result.findings else ()
+        entries = {entry.name: entry for entry in self.corpus}
         for finding in result.findings:
-            finding = judged(finding, self._bugs)
-            entry = self._entries.get(finding.entry) if finding.known else None
+            finding = judged(finding, bugs)
+            entry = entries.get(finding.entry) if finding.known else None
             upstream = (*entry.status.upstream, f"corpus entry {entry.name}")[0] if entry else None
             self.findings.append(msgspec.structs.replace(finding, upstream=upstream))
         self.unrepeated += result.unrepeated
@@ -190,7 +191,7 @@ def listing(tally: Tally) -> list[str]:
             graphs = {finding.chain: finding for finding in reversed(group)}  # a graph counts once, not once a target
             shown = sorted(graphs.values(), key=lambda item: (len(item.chain), item.case))[:SHOWN_PER_BUCKET]
             for finding in shown:
-                lines += _described(finding)
+                lines += _described(finding, tally.again)
             if len(graphs) > len(shown):
                 lines.append(f"      … and {len(graphs) - len(shown)} more graphs (all are in the JSON)")
         lines.append("")
@@ -219,14 +220,14 @@ def listing(tally: Tally) -> list[str]:
     return lines
 
 
-def _described(finding: Finding) -> list[str]:
+def _described(finding: Finding, again: Again) -> list[str]:
     size = measured_size(finding.measured)
     chain = finding.chain if len(finding.chain) <= LONGEST_CHAIN else (*finding.chain[:4], "…", *finding.chain[-6:])
     head = f"      {' -> '.join(chain)} on {finding.target}, {finding.recipe}" + (f": {size}" if size else "")
     lines = [head, f"        {finding.message}"]
     if finding.detail and finding.oracle == "numeric" and not finding.known:
         lines += [f"          {line}" for line in finding.detail.splitlines()]
-    lines.append(f"        case {finding.case}")
     if finding.upstream:
         lines.append(f"        known: {finding.upstream}")
+    lines.append(f"        replay: {again.command(finding.case, finding.oracle)}")
     return lines

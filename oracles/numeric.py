@@ -200,6 +200,8 @@ def _mismatch(
             "elements": elements,
             "of": int(wanted.size),
             "output": worst.output,
+            "at": at,
+            **_finite(allowed=distance - float(worst.excess.flat[at])),
             "input": run,
             "origin": worst.item.origin,
             "in_range": bool(in_range),

@@ -175,17 +175,27 @@ def stable_part(finding: Finding) -> str:
 
 
 def _values(case: Case, finding: Finding) -> dict[str, Any]:
+    """The lowered program's outputs against the reference's, in steps or float32 epsilons.
+
+    An element may differ by more than another. Where a bound for all would hide the one that the finding is about,
+    the script looks at that one alone. A finding that names no output (a scale that was lost) may show in any.
+    """
     target, unit = parse_target(case.target), str(finding.measured.get("unit", "steps"))
-    bound = finding.measured.get("bound", 1.0)
     steps = unit == "steps" and target.quantized
-    allowed = math.floor(float(bound) + 0.01) if steps else round(float(bound), 2)
+    allowed, place = _rounded_down(finding.measured.get("bound", 1.0), steps), finding.measured.get("at")
+    if finding.measured.get("distance", math.inf) > allowed or "allowed" not in finding.measured:
+        place = None
+    if place is not None:
+        allowed = _rounded_down(finding.measured["allowed"], steps)
+    output = finding.measured.get("output", 0 if len(case.graph.outputs) == 1 else None)
     return {
         "runs": True,
         "reads_lowered": True,
         "reason": "correct rounding",
         "last": "lower",
         "reference": "quantized" if target.quantized else "model",
-        "output": finding.measured.get("output", 0),
+        "outputs": "range(len(expected_values))" if output is None else f"[{output}]",
+        "place": place,
         "steps": steps,
         "allowed": allowed,
         "unit": "steps (units of the last place)" if steps else "float32 epsilons of the largest value",
@@ -193,11 +203,23 @@ def _values(case: Case, finding: Finding) -> dict[str, Any]:
     }
 
 
+def _rounded_down(bound: Any, steps: bool) -> float:
+    """Steps are whole numbers."""
+    return math.floor(float(bound) + 0.01) if steps else round(float(bound), 2)
+
+
 def _quality(case: Case, finding: Finding) -> dict[str, Any]:
     """The float module's outputs against the quantized one's, on the input where scales explain least."""
     context = _values(case, finding)
     bound = float(finding.measured.get("bound", 1.0))
-    return {**context, "reads_lowered": False, "last": "convert", "reference": "model", "subject": "quantized"} | {
+    return {
+        **context,
+        "place": None,
+        "reads_lowered": False,
+        "last": "convert",
+        "reference": "model",
+        "subject": "quantized",
+    } | {
         "reason": "quantization with these scales",
         "allowed": round(bound + 0.001, 3),
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from harness.again import Again
 from harness.campaign import Progress
 from harness.cli.environment import need_engine, need_environment
 from harness.cli.options import (
@@ -85,6 +86,7 @@ def check(
     need_engine(engine, targets)
     corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
     tally, reporter = Tally(corpus, strict=strict), Reporter(None)
+    tally.again = Again(corrections, engine, probes)
     with Pool(min(jobs, len(targets)), command=worker) as pool, reporter:
         tasks = []
         for name in targets:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from harness.again import Again
 from harness.case import case_digest, read_case
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
@@ -32,6 +33,7 @@ from harness.errors import BadInput
 from harness.known import known_entries
 from harness.pool import Pool
 from harness.protocol import Task
+from harness.reduction.harm import harm_of, sharing
 from harness.reduction.minimizing import Terms, minimize
 from harness.reduction.search import Reduction
 from harness.runs import Minimized
@@ -90,10 +92,12 @@ def reduce(
         wanted = _wanted(finding, result.findings, bucket, corpus)
         terms = Terms(corpus, corrections, engine, None if seconds is None else started + seconds)
         folder = out / case_digest(case)
-        made, smallest = minimize(msgspec.structs.replace(wanted, case=str(finding)), pool, folder, terms, _Progress())
+        harm = harm_of([*filter(sharing(wanted, corpus), result.findings)])
+        start = msgspec.structs.replace(wanted, case=str(finding))
+        made, smallest = minimize(start, pool, folder, terms, _Progress(), harm=harm)
     write_json(json_file, {**msgspec.to_builtins(made), "finding": msgspec.to_builtins(smallest)})
     if json_file != "-":
-        click.echo("\n".join(_listing(made, smallest)))
+        click.echo("\n".join(_listing(made, smallest, Again(corrections, engine, "all"))))
         click.echo(installed_line())
     sys.exit(0 if made.state != "lost" else 1)
 
@@ -128,7 +132,7 @@ class _Progress:
             )
 
 
-def _listing(made: Minimized, finding: Finding) -> list[str]:
+def _listing(made: Minimized, finding: Finding, again: Again) -> list[str]:
     words = {
         "minimized": "no cut makes it smaller",
         "stopped": "the time was over; the same command goes on",
@@ -139,7 +143,7 @@ def _listing(made: Minimized, finding: Finding) -> list[str]:
         f"    {made.final}",
         f"    {finding.message}",
         f"    {made.tries} cases tried in {made.seconds:.0f} s",
-        f"    case {made.case}",
+        f"    replay: {again.command(made.case, finding.oracle)}",
     ]
     if made.neighbour is not None:
         lines.append(f"    runs clean with {made.distinguishes}: {made.neighbour}")

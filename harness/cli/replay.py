@@ -1,19 +1,25 @@
-"""The verb ``replay``: corpus entries against the status that they record for the installed releases.
+"""The verb ``replay``: corpus entries against the status that they record, and what any case shows now.
 
-An entry that fails where it should pass counts, and so does one that passes where it should
-fail: then its ``status.toml`` wants an update.
+An entry (a folder with ``status.toml``) that fails where it should pass counts, and so does one that passes where
+it should fail: then its ``status.toml`` wants an update. Anything else is a case: a file, or a folder with
+``case.json``, of a run or from elsewhere. It runs through every leg and oracle; its findings are listed as those of
+a campaign, and known is what the checkout's corpus knows.
 """
 
 from __future__ import annotations
 
 import datetime
 import sys
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import click
 import msgspec
 
-from harness.case import read_case
+from harness.again import Again
+from harness.building import load_tensors
+from harness.case import Case, file_of, read_case
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -24,16 +30,20 @@ from harness.cli.options import (
     probes_option,
     strict_option,
 )
-from harness.cli.results import write_json
-from harness.corpus import corpus_folders, entries, judged, with_corrections
+from harness.cli.results import finish, write_json
+from harness.corpus import Replayed, bugs_of, corpus_folders, entries, judged, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
+from harness.errors import BadInput
 from harness.pool import Pool
 from harness.probes import ProbeMode
-from harness.protocol import Task
+from harness.protocol import CaseResult, Task
 from harness.summary import Tally, as_json, counted, with_unjudged
 from harness.triage import DOMAINS
 from harness.unjudged import counting
+
+UNUSABLE = 2
+"""Exit status if a case could not be run, and nothing new was found in the others."""
 
 
 @click.command()
@@ -55,38 +65,106 @@ def replay(
     worker: tuple[str, ...],
     json_file: str | None,
 ) -> None:
-    """Run corpus entries against their recorded status for the installed releases.
+    """Run corpus entries against their recorded status for the installed releases, and show what a case shows now.
 
-    PATHS default to the checkout's corpus. Unexpected passes and unexpected failures both count. With --correction
-    the bugs that it removes must be gone.
+    PATHS are corpus folders or entries (default: the checkout's corpus), case files, and folders with a case.json
+    and no status.toml. Of entries, unexpected passes and unexpected failures both count; of cases, every finding
+    that the checkout's corpus does not know. With --correction the bugs that it removes must be gone.
 
     Example: armdiff replay corpus/seeds
+
+    Example: armdiff replay armdiff-out/cases/1f2e3d4c5b6a.json --probes all
     """
-    selected = entries(paths or corpus_folders(required=True))
+    folders, files = sorted_out(paths or corpus_folders(required=True))
+    selected, cases = entries(folders), {file: _readable(file) for file in files}
+    targets = [case.target for case in cases.values()]
     need_environment()
     if engine != "default":
-        need_engine(engine, (read_case(entry.folder).target for entry in selected))
+        need_engine(engine, [*(read_case(entry.folder).target for entry in selected), *targets])
     selected = with_corrections(selected, chosen(corrections))
-    tally, rows = Tally(selected, strict=strict), []
-    with Pool(min(jobs, len(selected)), command=worker) as pool:
-        tasks = [
-            Task(case=str(entry.folder / "case.json"), probes=probes, ethos_u_engine=engine, corrections=corrections)
-            for entry in selected
-        ]
-        for entry, result in zip(selected, pool.run(tasks), strict=True):
+    tally, shown = Tally(selected, strict=strict), _tally_of_cases(corrections, engine, probes, strict)
+    known = bugs_of(shown.corpus)
+    tasks = [
+        Task(case=str(file), probes=probes, ethos_u_engine=engine, corrections=corrections, known=bugs)
+        for files, bugs in (((entry.folder / "case.json" for entry in selected), ()), (cases, known))
+        for file in files
+    ]
+    rows: list[Replayed] = []
+    with Pool(min(jobs, len(tasks)), command=worker) as pool:
+        results = pool.run(tasks)
+        for entry, result in zip(selected, islice(results, len(selected)), strict=True):
             tally.add(result)
             told = msgspec.structs.replace(result, findings=tuple(counted(result.findings, strict)))
-            row = judged(entry, told, datetime.date.today())
-            rows.append(row)
+            rows.append(judged(entry, told, datetime.date.today()))
             if json_file != "-":
-                click.echo(f"{'UNEXPECTED ' if row.counts else ''}{row.outcome}: {row.entry} ({row.title})")
-                click.echo(f"    expected {row.expected}; {row.what}")
-                for line in {item.detail.split("\n", 1)[0] for item in row.findings if item.detail.startswith(DOMAINS)}:
-                    click.echo(f"    {line}")
-    against = [row for row in rows if row.counts]
-    tally.graphs = len(selected)
-    write_json(json_file, as_json(tally, entries=[msgspec.to_builtins(row) for row in rows]))
-    if json_file != "-":
-        outcome = f"{len(rows)} entries on {installed_line()}: {len(against)} against expectation"
+                click.echo("\n".join(_told(rows[-1])))
+        tally.corpus = shown.corpus
+        for result in results:
+            for each in (tally, shown):
+                each.add(_explained(result))
+    tally.graphs, shown.graphs = len(tasks), len(cases)
+    against = sum(row.counts for row in rows)
+    data = {"entries": [msgspec.to_builtins(row) for row in rows], "corrections": list(corrections)}
+    if rows and json_file != "-":
+        outcome = f"{len(rows)} entries on {installed_line()}: {against} against expectation"
         click.echo("\n".join((*counting.lines(tally.unjudged), with_unjudged(outcome, tally))))
+    if cases:
+        status = 1 if against else UNUSABLE if shown.problems else 0
+        finish(tally, json_file, _title(list(cases)), listed=shown, otherwise=status, **data)
+    write_json(json_file, as_json(tally, **data))
     sys.exit(1 if against else 0)
+
+
+def sorted_out(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """What is to be looked at as corpus entries, and the case files."""
+    folders: list[Path] = []
+    files: dict[Path, None] = {}
+    for path in paths:
+        bare = (path / "case.json").exists() and not (path / "status.toml").exists()
+        if path.suffix == ".json" or path.is_file() or bare:
+            files[file_of(path)] = None
+        else:
+            folders.append(path)
+    return folders, list(files)
+
+
+def _readable(file: Path) -> Case:
+    """A case whose tensors are there.
+
+    :raises BadInput: naming the file, the field and the remedy.
+    """
+    case = read_case(file)
+    try:
+        load_tensors(case, file.parent)
+    except BadInput as error:
+        raise error.inside(f"{file}: $.tensors") from None
+    return case
+
+
+def _tally_of_cases(corrections: tuple[str, ...], engine: EngineChoice, probes: ProbeMode, strict: bool) -> Tally:
+    """Of the cases: known is what the checkout's corpus knows while corrections apply."""
+    corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
+    return Tally(corpus, strict=strict, again=Again(corrections, engine, probes))
+
+
+def _explained(result: CaseResult) -> CaseResult:
+    """A result whose trouble names its case, and what to do about it."""
+    trouble = result.problem
+    if result.invalid is not None:
+        trouble = f"the module {result.invalid}; give a case that runs in float eager"
+    if trouble is not None and result.case not in trouble:
+        trouble = f"{result.case}: {trouble}"
+    return msgspec.structs.replace(result, problem=trouble)
+
+
+def _told(row: Replayed) -> list[str]:
+    domains = {item.detail.split("\n", 1)[0] for item in row.findings if item.detail.startswith(DOMAINS)}
+    return [
+        f"{'UNEXPECTED ' if row.counts else ''}{row.outcome}: {row.entry} ({row.title})",
+        f"    expected {row.expected}; {row.what}",
+        *(f"    {line}" for line in domains),
+    ]
+
+
+def _title(files: Sequence[Path]) -> str:
+    return f"{files[0]}: what it shows now" if len(files) == 1 else f"{len(files)} cases: what they show now"

@@ -35,14 +35,25 @@ def write_json(file: str | None, data: dict[str, Any]) -> None:
         raise CannotRun(f"--json {file}: cannot be written ({error.strerror}); give another file") from None
 
 
-def finish(tally: Tally, json_file: str | None, title: str, **extra: Any) -> NoReturn:
+def finish(
+    tally: Tally,
+    json_file: str | None,
+    title: str,
+    *,
+    listed: Tally | None = None,
+    otherwise: int = 0,
+    **extra: Any,
+) -> NoReturn:
     """End a verb that ran cases: JSON, the listing, and exit status 1 for new findings, 3 if it could not go on.
 
     :param title: the first line of the listing.
+    :param listed: what the listing and the exit status are about, if that is not all.
+    :param otherwise: the exit status if these do not say another.
     :param extra: further entries of the JSON.
     """
     write_json(json_file, as_json(tally, **extra))
+    tally = listed or tally
     if json_file != "-":
         click.echo("\n".join([title, installed_line(), "", *listing(tally)]))
         click.echo(verdict(tally))
-    sys.exit(1 if tally.new else 3 if tally.stopped else 0)
+    sys.exit(1 if tally.new else 3 if tally.stopped else otherwise)

@@ -1,7 +1,8 @@
-"""What showing the bug means: the same bucket, found twice, and as new (or as known) as it was.
+"""What showing the bug means: the same bucket, found twice, as new (or as known) as it was, and as bad.
 
 A case that is being cut must not slip from a new bug into a known one of the same bucket, so a finding counts
-only if the corpus says the same of it as of the first one.
+only if the corpus says the same of it as of the first one. Nor must 86 steps become a thousandth of one, or wrong
+values a mere difference of scales: the case counts only if it keeps the *harm* (``harness.reduction.harm``).
 
 Where a command stream returns other values than its TOSA graph, the bucket ends with the TOSA operation that the wrong
 step makes. That is whatever follows (cat, or a mean of it), and changes when it is cut: any operation will do.
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.agreement import DIFFERS_FROM_TOSA
+from harness.again import PROBED
 from harness.campaign import write_case
 from harness.case import Case, case_digest
 from harness.corpus import Entry, known_by
@@ -21,11 +22,9 @@ from harness.engines import EngineChoice
 from harness.pool import CaseRunner
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
+from harness.reduction.harm import Harm, any_operation, harm_of, sharing, worst_of
 from harness.reduction.search import Verdict
-from harness.triage import Finding, any_range
-
-PROBED = ("deterministic", "metamorphic", "delegation", "stream", "model-unchanged")
-"""Oracles that may need a probe."""
+from harness.triage import Finding
 
 
 @dataclass
@@ -33,7 +32,8 @@ class BucketJudge:
     """Runs cases on a pool and says which show a finding's bucket.
 
     :param folder: where cases are written before they run; the tensors that they name lie there.
-    :ivar found: the finding that a case showed, by the case's digest.
+    :param harm: what the first case shows of the bug's cause, which a smaller one has to keep.
+    :ivar found: the finding that a case showed, by the case's digest: its worst evidence of the cause.
     """
 
     finding: Finding
@@ -42,10 +42,12 @@ class BucketJudge:
     folder: Path
     corrections: tuple[str, ...] = ()
     engine: EngineChoice = "default"
+    harm: Harm = field(default_factory=Harm)
     found: dict[str, Finding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._entry = known_by(self.corpus, self.finding)
+        self._shares = sharing(self.finding, self.corpus)
         self._probes: ProbeMode = "all" if self.finding.oracle in PROBED else "none"
 
     def __call__(self, cases: Sequence[Case]) -> list[Verdict]:
@@ -62,8 +64,9 @@ class BucketJudge:
 
     def _verdict(self, case: Case, result: CaseResult) -> Verdict:
         shown = [item for item in result.findings if self._is_it(item)]
-        if shown:
-            self.found[case_digest(case)] = shown[0]
+        evidence = [*shown, *(item for item in result.findings if item not in shown and self._shares(item))]
+        if shown and harm_of(evidence).keeps(self.harm):
+            self.found[case_digest(case)] = worst_of(evidence)
             return "shows"
         others = [item for item in (*result.findings, *result.unrepeated) if not item.information]
         return "other" if others or result.invalid is not None or result.problem is not None else "clean"
@@ -71,9 +74,3 @@ class BucketJudge:
     def _is_it(self, item: Finding) -> bool:
         same = any_operation(item.bucket) == any_operation(self.finding.bucket)
         return same and known_by(self.corpus, item) == self._entry
-
-
-def any_operation(bucket: str) -> str:
-    """A bucket as it stays while a case is cut: without the range of inputs, and without what a wrong step makes."""
-    words = any_range(bucket).split("/")
-    return "/".join(words[:-1]) if words[2:3] == [DIFFERS_FROM_TOSA.replace(" ", "-")] else "/".join(words)

@@ -24,6 +24,7 @@ from harness.corpus import Entry
 from harness.engines import EngineChoice
 from harness.errors import CannotRun
 from harness.pool import CaseRunner
+from harness.reduction.harm import Harm, harm_of
 from harness.reduction.judging import BucketJudge
 from harness.reduction.search import Reduction, begin, reduce_case
 from harness.runs import Minimized, cannot_write
@@ -50,10 +51,14 @@ def minimize(
     folder: Path,
     terms: Terms,
     report: Callable[[Reduction], None] = lambda _: None,
+    *,
+    harm: Harm | None = None,
 ) -> tuple[Minimized, Finding]:
     """Reduce a finding's case into ``folder``; goes on from the checkpoint that is there.
 
-    Returns what became of it, and the finding as the smallest case shows it.
+    Returns what became of it, and the worst finding of its cause that the smallest case shows.
+
+    :param harm: what the smaller cases have to keep; without it that is the finding's own.
 
     :raises CannotRun: the folder cannot be written.
     """
@@ -63,9 +68,11 @@ def minimize(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _copy_tensors(case, beside, folder / "cases")
-        judge = BucketJudge(finding, terms.corpus, pool, folder / "cases", terms.corrections, terms.engine)
         checkpoint = folder / "reduction.json"
-        reduction = begin(finding.bucket, case, checkpoint)
+        reduction = begin(finding.bucket, case, checkpoint, harm or harm_of([finding]))
+        judge = BucketJudge(
+            finding, terms.corpus, pool, folder / "cases", terms.corrections, terms.engine, reduction.harm
+        )
         if reduction.state == "stopped":
             reduce_case(reduction, judge, width=pool.jobs, until=terms.until, checkpoint=checkpoint, report=report)
         (folder / "case.json").write_bytes(encode_case(reduction.case))

@@ -20,6 +20,7 @@ import msgspec
 from harness.case import Case, case_digest
 from harness.errors import BadInput
 from harness.reduction.data import data_cuts
+from harness.reduction.harm import Harm
 from harness.reduction.measure import distance, measure
 from harness.reduction.sizes import attribute_cuts, size_cuts
 from harness.reduction.structure import Cut, structural_cuts
@@ -38,6 +39,7 @@ class Reduction(msgspec.Struct, kw_only=True):
 
     :param bucket: what is looked for.
     :param origin: digest of the case that it started from.
+    :param harm: what every case on the way has to keep.
     :param tried: verdicts by the digest of the case.
     :param state: ``stopped`` until no cut helps any more.
     :param neighbour: a nearest case that runs clean, and what distinguishes it ("with …").
@@ -46,6 +48,7 @@ class Reduction(msgspec.Struct, kw_only=True):
     bucket: str
     origin: str
     case: Case
+    harm: Harm = Harm()
     tried: dict[str, Verdict] = {}
     tries: int = 0
     seconds: float = 0.0
@@ -54,12 +57,14 @@ class Reduction(msgspec.Struct, kw_only=True):
     distinguishes: str = ""
 
 
-def begin(bucket: str, case: Case, checkpoint: Path | None = None) -> Reduction:
+def begin(bucket: str, case: Case, checkpoint: Path | None = None, harm: Harm | None = None) -> Reduction:
     """A new search, or the one that the checkpoint is of.
+
+    :param harm: what a new search has to keep. One that goes on keeps to what it began with.
 
     :raises BadInput: the checkpoint is damaged, or of another search.
     """
-    fresh = Reduction(bucket=bucket, origin=case_digest(case), case=case)
+    fresh = Reduction(bucket=bucket, origin=case_digest(case), case=case, harm=harm or Harm())
     if checkpoint is None or not checkpoint.exists():
         return fresh
     try:

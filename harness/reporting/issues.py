@@ -257,7 +257,7 @@ def _short(bucket: Bucket) -> str:
     if bucket.shown.case is not None:
         data = msgspec.json.format(msgspec.json.encode(bucket.shown.case), indent=1).decode()
         if len(data) <= LONGEST_BODY // 2:
-            text += f"\n\nThe smallest case ({bucket.shown.path}), for `armdiff replay`:\n\n{_fenced(data, 'json')}"
+            text += f"\n\nThe smallest case; `armdiff replay case.json` shows what it shows:\n\n{_fenced(data, 'json')}"
     return text
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from harness.reporting.buckets import Bucket
-from harness.reporting.material import relative
+from harness.reporting.material import replay_command
 from harness.reporting.report import Report
 from harness.reporting.words import counted
 from harness.unjudged.counting import UnjudgedTally
@@ -69,7 +69,7 @@ def _failure(report: Report, bucket: Bucket, target: str, folder: Path | None) -
         worst.message,
         f"on {worst.target}, {worst.recipe}",
         f"seen on {', '.join(bucket.lines)}" if len(report.judged.lines) > 1 else "",
-        f"case {relative(report.judged.run, bucket.shown.path, folder)}",
+        f"replay: {replay_command(report.judged.run, bucket.shown.path, bucket.oracle, folder)}",
         worst.detail,
     )
     failure.text = clean("\n".join(line for line in lines if line))

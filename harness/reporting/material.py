@@ -173,6 +173,11 @@ def relative(run: Run, path: str, folder: Path | None) -> str:
     return Path(os.path.relpath(os.path.abspath(file), there)).as_posix() if os.path.exists(file) else path
 
 
+def replay_command(run: Run, path: str, oracle: str, folder: Path | None) -> str:
+    """The command that shows a finding of an oracle again, to be given in a folder (None: the run's)."""
+    return run.info.asked.again.command(relative(run, path, folder), oracle)
+
+
 def bug_folder(run: Run, item: Minimized) -> Path | None:
     """The folder that was written for a minimized bucket, if it is there and among the bugs of a run inside."""
     place = Path(os.path.normpath(run.folder / BUGS / item.folder))

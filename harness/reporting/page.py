@@ -22,7 +22,7 @@ from harness.reporting.buckets import Bucket, Shown, bucket_folder
 from harness.reporting.coverage import Grid
 from harness.reporting.drawing import distribution_text, needed_for, picture
 from harness.reporting.histograms import Histogram
-from harness.reporting.material import case_file
+from harness.reporting.material import case_file, replay_command
 from harness.reporting.report import Report
 from harness.reporting.words import STATES, compact, counted, duration, moment
 from harness.triage import Finding, measured_size
@@ -70,6 +70,7 @@ def html(report: Report, folder: Path) -> str:
             else None,
             case_link=lambda shown: link(case_file(run, shown.path)) if shown.case is not None else None,
             bug_link=bug_link,
+            again=lambda bucket: replay_command(run, bucket.shown.path, bucket.oracle, folder),
             name_of=report.judged.name_of,
             states=STATES,
             started=moment(run.info.started),

@@ -5,15 +5,20 @@ armdiff's model executes afterwards. All cases run in one worker; each script is
 """
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 from harness.bugs import write_bug
 from harness.bugs.__main__ import named
+from harness.case import Case, Graph, Input, Seeds, encode_case, read_case
 from harness.compat.releases import release_line
 from harness.corpus import default_corpus, read_entry
 from harness.pool import Pool
 from harness.protocol import Task
+from harness.reduction.harm import VALUES, harm_of, sharing
+from harness.reduction.minimizing import Terms, minimize
+from tests.integration.conftest import node, uniform
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="written for the default release line")
 
@@ -48,3 +53,30 @@ def test_a_script_shows_its_bug(tmp_path, findings, name):
     assert said in report
     assert report.startswith(f"# {entry.status.title}\n")
     assert bool([*folder.glob("*.tosa")]) == (finding.pass_name == "Vela")
+
+
+def test_a_scale_that_was_lost_is_minimized_with_the_values_that_it_costs(tmp_path):
+    """The case of neg-ignores-scale beside an operator that does not matter, looked for by its scale alone."""
+    corpus = default_corpus()
+    assert corpus is not None
+    known = read_case(corpus / "found" / "neg-ignores-scale")
+    graph = Graph(
+        inputs=(*known.graph.inputs, Input(name="y", shape=(3, 4))),
+        nodes=(node("n2", "tanh", "y"), *known.graph.nodes),
+        outputs=("n2", *known.graph.outputs),
+    )
+    case = Case(graph=graph, calibration={**known.calibration, "y": uniform()}, seeds=Seeds(weights=3))
+    (tmp_path / "case.json").write_bytes(encode_case(case))
+    with Pool(1) as pool:
+        findings = pool.run_one(Task(case=str(tmp_path / "case.json"))).findings
+        [scale] = [item for item in findings if item.kind == "scale differs"]
+        harm = harm_of([*filter(sharing(scale, ()), findings)])
+        assert (harm.kind, harm.unit) == (VALUES, "steps")
+        made, found = minimize(scale, pool, tmp_path / "small", Terms(), harm=harm)
+    assert (made.state, made.bucket) == ("minimized", scale.bucket)
+    assert "neg" in made.operators
+    assert "tanh" not in made.operators
+    assert found.measured["distance"] >= harm.distance / 2
+    assert write_bug(tmp_path / "bug", Path(made.case), found, minimized=made) == "shows"
+    # a finding that names no output is looked for in each
+    assert write_bug(tmp_path / "uncut", tmp_path / "case.json", scale) == "shows"

@@ -1,6 +1,7 @@
 """The corpus replays as recorded on the installed release line."""
 
 import json
+import shutil
 
 import pytest
 
@@ -24,3 +25,19 @@ def test_every_entry_does_what_its_status_says(tmp_path):
         "002-cat-constant-fold",
         "003-attention-boundary-dtype",
     }
+
+
+@pytest.mark.skipif(release_line() != "default", reason="the bug is of the default release line")
+def test_a_case_shows_its_known_bug_and_nothing_once_that_is_corrected(tmp_path):
+    corpus = default_corpus()
+    assert corpus is not None
+    file = shutil.copy(corpus / "found" / "neg-ignores-scale" / "case.json", tmp_path / "colleague.json")
+    stock = armdiff("replay", file, "--jobs", "1", "--json", "stock.json", cwd=tmp_path)
+    assert stock.returncode == 0, stock.stdout + stock.stderr
+    assert "known: corpus entry neg-ignores-scale\n" in stock.stdout
+    assert f"        replay: armdiff replay {file}\n" in stock.stdout
+    data = json.loads((tmp_path / "stock.json").read_text())
+    assert {item["known"] for item in data["findings"] if item["oracle"] == "numeric"} == {True}
+    corrected = armdiff("replay", file, "--jobs", "1", "--correction", "neg-rescaled", "--json", "-", cwd=tmp_path)
+    data = json.loads(corrected.stdout)
+    assert (corrected.returncode, data["findings"], data["cases"]) == (0, [], 1)

@@ -88,7 +88,7 @@ def test_a_script_that_does_not_show_the_bug_is_called_that(tmp_path):
     assert outcome == DOES_NOT_SHOW
     report = (folder / "REPORT.md").read_text()
     assert "does not show this by itself" in report
-    assert "`armdiff replay`" in report
+    assert "`armdiff replay case.json`" in report
 
 
 def test_a_vela_defect_is_written_for_vela(tmp_path):

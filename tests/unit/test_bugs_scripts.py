@@ -5,6 +5,7 @@ import re
 import sys
 from functools import cache
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -112,6 +113,35 @@ def test_a_loss_is_shown_on_its_own_input_against_what_quantization_explains():
         "ALLOWED = 1.501  # steps (units of the last place) that quantization with these scales may differ by" in text
     )
     assert "INPUTS = [\n    CALIBRATION[0],\n]" in text
+
+
+def test_a_script_looks_at_one_element_where_the_bound_of_all_would_hide_it():
+    measured = {"input": 0, "output": 0, "unit": "steps", "bound": 3.0, "at": 5, "allowed": 0.001}
+    hidden, plain = (
+        write_script(case(), found("numeric", "outside rounding", distance=steps, **measured), "t", RELEASES).text
+        for steps in (3.0, 4.0)
+    )
+    assert "np.unravel_index(5, steps.shape)" in hidden
+    assert "ALLOWED = 0 " in hidden
+    assert "unravel_index" not in plain
+    assert "ALLOWED = 3 " in plain
+    assert_runs_alone(hidden)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "measured", "loop"),
+    [
+        (("n1", "n0"), {}, "range(len(expected_values))"),
+        (("n1", "n0"), {"output": 1}, "[1]"),
+        (("n1",), {}, "[0]"),
+    ],
+)
+def test_a_finding_that_names_no_output_is_looked_for_in_each(outputs, measured, loop):
+    one = case()
+    several = msgspec.structs.replace(one, graph=msgspec.structs.replace(one.graph, outputs=outputs))
+    text = write_script(several, found("qparams", "scale differs", "lower", **measured), "t", RELEASES).text
+    assert f"for output in {loop}:" in text
+    assert_runs_alone(text)
 
 
 def test_a_script_stops_after_the_stage_that_fails():

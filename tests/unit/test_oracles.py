@@ -47,6 +47,13 @@ def test_numeric_prints_the_bound_it_used():
     assert "allowed 1 to 1.5" in found.message
 
 
+def test_numeric_measures_where_the_worst_element_is_and_what_that_one_is_allowed():
+    [found] = judge("numeric", observation([0.0, 1.0], [8.0, 3.0], low=[0.0, 1.0], high=[9.0, 1.0]))
+    unit = found.measured["step"]
+    assert (found.measured["at"], found.measured["distance"] * unit, found.measured["bound"] * unit) == (1, 2.0, 9.0)
+    assert 0.0 <= found.measured["allowed"] < 0.01
+
+
 def test_numeric_says_if_a_mismatch_needs_out_of_range_input():
     [found] = judge("numeric", observation([0.0], [5.0], origin="saturating", in_range=False))
     assert "out-of-range" in found.kind

@@ -1,16 +1,33 @@
 """Reduction on pure data: what cuts propose, that a search ends at something small, checkpoints, neighbours."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from generators.cases import draw_block
-from harness.case import Case, Constant, Distribution, Graph, Input, Node, Seeds, case_digest
+from harness.campaign import Options
+from harness.case import (
+    Case,
+    Constant,
+    Distribution,
+    Graph,
+    Input,
+    Node,
+    Seeds,
+    case_digest,
+    encode_case,
+    read_case,
+)
 from harness.checking import check_case, value_types
+from harness.concluding import Concluding
 from harness.errors import BadInput
 from harness.protocol import CaseResult
 from harness.reduction import judging
 from harness.reduction.data import data_cuts
+from harness.reduction.harm import harm_of, sharing
 from harness.reduction.measure import distance, measure
+from harness.reduction.minimizing import Terms, minimize
 from harness.reduction.search import KINDS, begin, reduce_case
 from harness.reduction.sizes import attribute_cuts, size_cuts
 from harness.reduction.structure import structural_cuts
@@ -242,3 +259,137 @@ def test_a_cut_case_shows_the_bug_whatever_follows_the_wrong_step(tmp_path, firs
     judge = judging.BucketJudge(finding(first), (), Ran(finding(later)), tmp_path)
     assert judge([CHAIN]) == [verdict]
     assert [item.bucket for item in judge.found.values()] == [later] * (verdict == "shows")
+
+
+# ---- harm -----------------------------------------------------------------------------------------------------------
+
+
+def evidence(oracle="numeric", kind="outside rounding", pass_name="NegPass", recipe="a8w8", signature="", **measured):
+    bucket = f"v1/{oracle}/{kind.replace(' ', '-')}/run/{pass_name}/tosa-int/{signature}"
+    return Finding(
+        bucket=bucket, oracle=oracle, kind=kind, target="TOSA-1.0+INT", stage="run", pass_name=pass_name,
+        message="m", recipe=recipe, measured=measured, case="c.json",
+    )  # fmt: skip
+
+
+def values(distance, unit="steps", **words):
+    return evidence(distance=distance, unit=unit, **words)
+
+
+def ratio(number):
+    return msgspec.structs.replace(SCALE, measured={"ratio": number})
+
+
+SCALE = evidence("qparams", "scale differs", signature="aten.neg.default")
+OUT_OF_RANGE = "outside rounding, out-of-range input only"
+
+
+class Shows:
+    """A pool whose cases show the findings of a list, one list a case in turn."""
+
+    jobs = 1
+
+    def __init__(self, *rows):
+        self.rows = list(rows)
+
+    def run(self, tasks):
+        for task in tasks:
+            yield CaseResult(case=task.case, findings=tuple(self.rows.pop(0)))
+
+
+def verdict(tmp_path, first, later, finding=None):
+    """What a judge says of a case that shows ``later``, where the first one showed ``first``."""
+    finding = finding or first[0]
+    harm = harm_of([item for item in first if sharing(finding, ())(item)])
+    judge = judging.BucketJudge(finding, (), Shows(later), tmp_path, harm=harm)
+    return judge([CHAIN]), [*judge.found.values()]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "shows"),
+    [
+        ([SCALE, values(86.0)], [SCALE], False),  # a scale ratio of 0.99975 is left
+        ([SCALE, values(86.0)], [SCALE, values(1.0)], False),
+        ([SCALE, values(86.0)], [SCALE, values(42.0)], False),
+        ([SCALE, values(86.0)], [SCALE, values(43.0)], True),
+        ([SCALE, values(86.0)], [values(86.0)], False),  # that is another bucket
+        ([SCALE, values(86.0)], [SCALE, values(86.0, kind=OUT_OF_RANGE)], False),
+        ([SCALE, values(86.0, kind=OUT_OF_RANGE)], [SCALE, values(50.0)], True),
+        ([SCALE], [SCALE], True),
+        ([ratio(16.0)], [ratio(0.25)], True),
+        ([ratio(16.0)], [ratio(0.99975)], False),
+        ([ratio(16.0), values(9.0)], [ratio(0.99975), values(9.0)], True),  # values say it better
+        ([SCALE], [SCALE, values(2.0)], True),
+        ([SCALE, values(86.0, pass_name="PadPass")], [SCALE], True),  # that was another bug's
+        ([SCALE, values(86.0, pass_name="APass..BPass")], [SCALE], True),
+        ([values(86.0)], [values(43.0)], True),
+        ([values(86.0)], [values(42.0)], False),
+        ([values(86.0, unit="units")], [values(50.0)], True),
+        ([values(3.0)], [evidence("numeric")], True),  # not finite: nothing was measured
+        ([values(20000.0, recipe="a16w8")], [values(64.0)], True),  # int8 has no 10,000 steps
+        ([values(20000.0, recipe="a16w8")], [values(63.0)], False),
+        ([values(20000.0, recipe="a16w8")], [values(64.0, recipe="a16w8")], False),
+        ([values(80.0, recipe="a16w8")], [values(40.0)], True),
+        ([values(128.0)], [values(2.0**21, unit="epsilons")], True),  # a quarter of the largest value
+        ([values(128.0)], [values(2.0**20, unit="epsilons")], False),
+    ],
+)
+def test_a_smaller_case_shows_as_bad_evidence(tmp_path, first, later, shows):
+    assert verdict(tmp_path, first, later)[0] == ["shows" if shows else "other"]
+
+
+def test_the_worst_evidence_is_what_a_smaller_case_is_reported_by(tmp_path):
+    _, [found] = verdict(tmp_path, [SCALE, values(86.0)], [SCALE, values(50.0), values(60.0, signature="x")])
+    assert found == values(60.0, signature="x")
+
+
+def test_vela_s_findings_share_a_cause_where_they_share_an_operation():
+    wrong = evidence(pass_name="Vela", delegate="a", operation=3, distance=9.0, unit="units")
+    twice, elsewhere, unplaced = (
+        evidence("stream", "duplicate", "Vela", delegate="a", **at) for at in ({"operation": 3}, {"operation": 4}, {})
+    )
+    assert sharing(twice, ())(wrong)
+    assert not sharing(elsewhere, ())(wrong)
+    assert not sharing(unplaced, ())(wrong)
+
+
+def test_a_probe_s_values_are_no_harm_of_what_is_searched_without_probes():
+    twin = evidence("metamorphic", "twin", distance=9.0, unit="steps")
+    assert not sharing(SCALE, ())(twin)
+    assert sharing(twin, ())(SCALE)
+
+
+def test_a_search_that_goes_on_keeps_to_the_harm_that_it_began_with(tmp_path):
+    file = tmp_path / "reduction.json"
+    reduce_case(begin("b", CHAIN, file, harm_of([values(86.0)])), shows_in_order("neg"), until=0.0, checkpoint=file)
+    assert begin("b", CHAIN, file, harm_of([values(43.0)])).harm == harm_of([values(86.0)])
+
+
+def test_minimizing_ends_at_the_smallest_case_that_keeps_the_harm(tmp_path):
+    """The distance is the number of operators times ten; the scale alone is off without any."""
+
+    class Chain:
+        jobs = 1
+
+        def run(self, tasks):
+            for task in tasks:
+                nodes = len(read_case(Path(task.case)).graph.nodes)
+                yield CaseResult(case=task.case, findings=(SCALE, *([values(10.0 * nodes)] if nodes else [])))
+
+    (tmp_path / "start.json").write_bytes(encode_case(CHAIN))
+    start = msgspec.structs.replace(SCALE, case=str(tmp_path / "start.json"))
+    made, found = minimize(start, Chain(), tmp_path / "small", Terms(), harm=harm_of([SCALE, values(40.0)]))
+    assert (made.bucket, len(made.operators)) == (SCALE.bucket, 2)
+    assert (found.oracle, found.measured["distance"]) == ("numeric", 20.0)
+
+
+def test_a_campaign_minimizes_the_shortest_of_its_worst_findings(tmp_path):
+    def at(case, finding):
+        return msgspec.structs.replace(finding, case=case)
+
+    concluding = Concluding(Options(("TOSA-1.0+INT",), out=tmp_path), (), None, print)
+    group = [at(case, SCALE) for case in ("short", "weak", "fair", "worst")]
+    findings = [*group, at("weak", values(9.0)), at("fair", values(60.0)), at("worst", values(100.0))]
+    finding, harm = concluding._representative(group, findings)
+    assert (finding.case, harm.distance) == ("fair", 60.0)
+    assert concluding._representative(group[:1], findings)[0].case == "short"

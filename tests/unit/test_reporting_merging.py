@@ -124,7 +124,7 @@ def test_paths_lead_from_the_reports_folder_to_every_runs_files(tmp_path):
     assert [(out / run["folder"] / "run.json").is_file() for run in data["runs"]] == [True, True]
     page = (out / "report.html").read_text()
     assert 'href="../../night/two/bugs/b"' in page
-    assert f"case {bucket['shown']['path']}" in (out / "report.xml").read_text()
+    assert f"replay: armdiff replay {bucket['shown']['path']}<" in (out / "report.xml").read_text()
 
 
 def test_a_path_out_of_a_run_leads_nowhere(tmp_path):

@@ -51,7 +51,7 @@ def test_the_listing_shows_chain_target_size_and_case():
     text = "\n".join(listing(tally))
     assert "1 new finding, 1 kind" in text
     assert "relu on TOSA-1.0+INT, a8w8: 13 steps" in text
-    assert "case c.json" in text
+    assert text.split("\n\n")[1].endswith("        replay: armdiff replay c.json")
 
 
 def test_json_has_what_design_fixes():

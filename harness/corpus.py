@@ -79,6 +79,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     :param families: the target families (``ethos-u55``) that have the bug; none stands for all.
     :param recipe: a finding is this bug only if its recipe has this word.
     :param conditions: a finding is this bug if one of them holds at its place.
+    :param harmless: why it does no harm to values worth a line of its own; empty if it does.
     """
 
     title: str
@@ -88,6 +89,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     families: tuple[str, ...] = ()
     recipe: str = ""
     conditions: tuple[Condition, ...] = ()
+    harmless: str = ""
     note: str = ""
     lines: dict[str, Expectation] = {}
 
@@ -126,7 +128,7 @@ class Entry(msgspec.Struct, frozen=True):
             entry=self.name,
             given=self.everywhere is not None,
             conditions=status.conditions,
-            corrections=proving_corrections(self.name),
+            corrections=(*proving_corrections(self.name), *_beside(self.folder)),
             bucket=expected.bucket,
             also=expected.also,
             message=expected.message,
@@ -208,6 +210,12 @@ def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
 def resembled_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
     """The entry whose bug a finding is, or looks like, or None."""
     return known_by(corpus, finding) or next((entry for entry in corpus if entry.resembles(finding)), None)
+
+
+def _beside(folder: Path) -> tuple[str, ...]:
+    """The correction that lies beside an entry, if there is one: not certified yet, but it takes its bug away."""
+    file = folder / "correction.py"
+    return (str(file),) if file.exists() else ()
 
 
 @cache

@@ -66,9 +66,9 @@ class ShardItem(pytest.Item):
     def runtest(self) -> None:
         from harness.campaign import Options, run_campaign
         from harness.cli.options import read_seconds
+        from harness.listing import listing, verdict
         from harness.pool import Pool
         from harness.runs import set_aside
-        from harness.summary import listing, verdict
         from harness.target import DEFAULT_TARGETS, parse_target
 
         option = self.config.option
@@ -216,9 +216,11 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         recipe: str = "a8w8",
     ) -> None:
         from harness.capture import capture_model
+        from harness.corpus import bugs_of
         from harness.errors import ArmdiffError
+        from harness.listing import listing, verdict
         from harness.protocol import Task
-        from harness.summary import Tally, listing, verdict
+        from harness.summary import Tally
         from harness.target import parse_target
 
         tally = Tally(_known(request.config))
@@ -229,7 +231,7 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
                 captured = capture_model(names, "armdiff_check", tmp_path / name, name, spelled)
             except ArmdiffError as error:
                 pytest.fail(str(error), pytrace=False)
-            tally.add(_pool(request.config).run_one(Task(case=captured.case)))
+            tally.add(_pool(request.config).run_one(Task(case=captured.case, known=bugs_of(tally.corpus))))
         trouble = [*tally.problems, *(f"the model {item.invalid}" for item in tally.invalid)]
         if trouble:
             pytest.fail(trouble[0], pytrace=False)

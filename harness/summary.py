@@ -1,9 +1,7 @@
-"""The tally of a run: counts, legs, findings by bucket, seconds; as JSON and as text.
+"""The tally of a run: counts, legs, findings by state and bucket, seconds; as JSON (text: ``harness.listing``).
 
-JSON is what DESIGN.md fixes ("JSON result"), plus fields of our own. Text lists new findings
-first, one block a bucket, with operator chain, target, size and the command that shows it again; then known ones; then
-information, which does not count unless the run is strict; then the legs, with the reason of every
-one that did not run; then what was not judged, a line a reason.
+JSON is what DESIGN.md fixes ("JSON result"), plus fields of our own. A finding's
+state is the worker's where that tried a correction, and the corpus's everywhere else.
 """
 
 from __future__ import annotations
@@ -22,13 +20,9 @@ from harness.corpus import Entry, bugs_of
 from harness.protocol import CaseResult
 from harness.reasons import by_kind
 from harness.registry import legs
-from harness.triage import Finding, any_family, measured_size
+from harness.triage import Finding, any_family
 from harness.triage.known import judged
 from harness.unjudged import counting
-
-SHOWN_PER_BUCKET = 2
-LONGEST_CHAIN = 12
-INFORMATION = "information, not counted (--strict counts it)"
 
 
 @dataclass
@@ -161,73 +155,3 @@ _ORACLES = (
     *("numeric", "stream", "outputs", "quality", "metamorphic", "qparams", "constants"),
     *("buffers", "deterministic", "model-unchanged", "crash"),
 )
-
-
-def verdict(tally: Tally) -> str:
-    """``nothing new; 3 outputs of 2 cases unjudged (aten.sin)``: the last line of a listing."""
-    return with_unjudged("new findings" if tally.new else "nothing new", tally)
-
-
-def with_unjudged(said: str, tally: Tally) -> str:
-    """What is said of a run, and what was not judged in it."""
-    return "; ".join(filter(None, (said, tally.unjudged.total.phrase)))
-
-
-def listing(tally: Tally) -> list[str]:
-    """Lines for people."""
-    lines: list[str] = []
-    known = [item for item in tally.counted if item.known]
-    for title, findings in (("new", tally.new), ("known", known), (INFORMATION, tally.information)):
-        if not findings:
-            continue
-        groups = by_cause(findings)
-        kinds = f"{len(groups)} kind{'s' * (len(groups) != 1)}"
-        many = f"finding{'s' * (len(findings) != 1)}"
-        head = f"{title}: {len(findings)}" if title == INFORMATION else f"{len(findings)} {title} {many}"
-        lines.append(f"{head}, {kinds}")
-        for bucket, group in groups.items():
-            targets = ", ".join(sorted({finding.target for finding in group}))
-            lines += ["", f"  [{len(group)}x on {targets}] {bucket}"]
-            graphs = {finding.chain: finding for finding in reversed(group)}  # a graph counts once, not once a target
-            shown = sorted(graphs.values(), key=lambda item: (len(item.chain), item.case))[:SHOWN_PER_BUCKET]
-            for finding in shown:
-                lines += _described(finding, tally.again)
-            if len(graphs) > len(shown):
-                lines.append(f"      … and {len(graphs) - len(shown)} more graphs (all are in the JSON)")
-        lines.append("")
-    if tally.unrepeated:
-        lines.append(f"{len(tally.unrepeated)} mismatches did not show a second time and do not count")
-    lines += [f"problem: {problem}" for problem in tally.problems]
-    if tally.stopped:
-        lines.append(f"stopped: {tally.stopped}")
-    for name, row in tally.leg_table().items():
-        lines.append(
-            f"leg {name}: ran {row['ran']}"
-            + (f", skipped {row['skipped']} ({row['why']})" if row["skipped"] else "")
-            + (f", unjudged {row['unjudged']}" if row["unjudged"] else "")
-        )
-    lines += counting.lines(tally.unjudged)
-    if tally.bounds:
-        ordered = sorted(tally.bounds)
-        lines.append(
-            f"rounding envelope, widest per case: median {ordered[len(ordered) // 2]:.3g}, "
-            f"90th percentile {ordered[int(len(ordered) * 0.9)]:.3g} steps (epsilons for float outputs)"
-        )
-    lowering = tally.seconds["lower"] + tally.seconds["snapshots"]
-    if lowering:
-        share = 100 * tally.seconds["snapshots"] / lowering
-        lines.append(f"snapshots after every Arm pass: {share:.1f} % of {lowering:.0f} s of lowering")
-    return lines
-
-
-def _described(finding: Finding, again: Again) -> list[str]:
-    size = measured_size(finding.measured)
-    chain = finding.chain if len(finding.chain) <= LONGEST_CHAIN else (*finding.chain[:4], "…", *finding.chain[-6:])
-    head = f"      {' -> '.join(chain)} on {finding.target}, {finding.recipe}" + (f": {size}" if size else "")
-    lines = [head, f"        {finding.message}"]
-    if finding.detail and finding.oracle == "numeric" and not finding.known:
-        lines += [f"          {line}" for line in finding.detail.splitlines()]
-    if finding.upstream:
-        lines.append(f"        known: {finding.upstream}")
-    lines.append(f"        replay: {again.command(finding.case, finding.oracle)}")
-    return lines

@@ -23,13 +23,15 @@ from harness.cli.options import (
     probes_option,
     strict_option,
     target_option,
+    verbose_option,
 )
 from harness.cli.results import finish
 from harness.console import Reporter
-from harness.corpus import corpus_folders, entries, with_corrections
+from harness.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import ArmdiffError, BadInput
+from harness.listing import counted_as
 from harness.pool import Pool
 from harness.probes import ProbeMode
 from harness.protocol import CaptureTask, Task
@@ -50,6 +52,7 @@ from harness.target import parse_target
 @probes_option("all")
 @correction_option
 @strict_option
+@verbose_option
 @no_warm_option
 @out_option
 @json_option
@@ -63,6 +66,7 @@ def check(
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    verbose: bool,
     worker: tuple[str, ...],
     out: Path,
     json_file: str | None,
@@ -103,6 +107,7 @@ def check(
                     probes=probes,
                     ethos_u_engine=engine,
                     corrections=corrections,
+                    known=bugs_of(corpus),
                 )
             )
         progress = Progress(tally)
@@ -117,7 +122,8 @@ def check(
     finish(
         tally,
         json_file,
-        f"{file}: {tally.cases} cases on {', '.join(targets)}",
+        f"{file}: {counted_as(tally.cases, 'case')} on {', '.join(targets)}",
+        verbose=verbose,
         targets=list(targets),
         corrections=list(corrections),
     )

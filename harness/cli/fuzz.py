@@ -34,6 +34,7 @@ from harness.cli.options import (
     seed_option,
     strict_option,
     target_option,
+    verbose_option,
 )
 from harness.cli.results import finish
 from harness.compat.releases import LINES, installed, release_line
@@ -65,6 +66,7 @@ from harness.runs import Run, previous_run, read_run, set_aside
 @probes_option("default")
 @correction_option
 @strict_option
+@verbose_option
 @no_warm_option
 @click.option("--minimize/--no-minimize", default=True, help="Make the cases of new findings small. Default: yes.")
 @click.option(
@@ -106,6 +108,7 @@ def fuzz(
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    verbose: bool,
     worker: tuple[str, ...],
     minimize: bool,
     steer: bool | None,
@@ -171,6 +174,7 @@ def fuzz(
         json_file,
         f"{tally.graphs} graphs, {tally.cases} cases in {time.monotonic() - started:.0f} s "
         f"on {', '.join(options.targets)} (seed {options.seed})\n{report}",
+        verbose=verbose,
         seed=options.seed,
         targets=list(options.targets),
         corrections=list(options.corrections),

@@ -139,6 +139,7 @@ no_warm_option = click.option(
     callback=read_warm,
     help="Leave out what makes lowering fast: the same results, later ('armdiff bench --tricks' lists the tricks).",
 )
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="List known findings as new ones are listed.")
 strict_option = click.option(
     "--strict", is_flag=True, help="Count information (operators left on the CPU) as findings."
 )

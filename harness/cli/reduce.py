@@ -26,7 +26,7 @@ from harness.cli.options import (
     read_seconds,
 )
 from harness.cli.results import write_json
-from harness.corpus import Entry, corpus_folders, known_by, with_corrections
+from harness.corpus import Entry, bugs_of, corpus_folders, known_by, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import BadInput
@@ -84,7 +84,13 @@ def reduce(
     corpus = with_corrections(known_entries(corpus_folders(), known, ignored), chosen(corrections))
     with Pool(jobs) as pool:
         result = pool.run_one(
-            Task(case=str(finding), probes="all", ethos_u_engine=engine, corrections=corrections, confirm=True)
+            Task(
+                case=str(finding),
+                probes="all",
+                ethos_u_engine=engine,
+                corrections=corrections,
+                known=bugs_of(corpus),
+            )
         )
         trouble = result.problem or result.invalid
         if trouble is not None:

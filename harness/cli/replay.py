@@ -29,16 +29,18 @@ from harness.cli.options import (
     no_warm_option,
     probes_option,
     strict_option,
+    verbose_option,
 )
 from harness.cli.results import finish, write_json
 from harness.corpus import Replayed, bugs_of, corpus_folders, entries, judged, with_corrections
 from harness.corrections import chosen
 from harness.engines import EngineChoice
 from harness.errors import BadInput
+from harness.listing import with_unjudged
 from harness.pool import Pool
 from harness.probes import ProbeMode
 from harness.protocol import CaseResult, Task
-from harness.summary import Tally, as_json, counted, with_unjudged
+from harness.summary import Tally, as_json, counted
 from harness.triage import DOMAINS
 from harness.unjudged import counting
 
@@ -53,6 +55,7 @@ UNUSABLE = 2
 @probes_option("default")
 @correction_option
 @strict_option
+@verbose_option
 @no_warm_option
 @json_option
 def replay(
@@ -62,6 +65,7 @@ def replay(
     probes: ProbeMode,
     corrections: tuple[str, ...],
     strict: bool,
+    verbose: bool,
     worker: tuple[str, ...],
     json_file: str | None,
 ) -> None:
@@ -110,7 +114,7 @@ def replay(
         click.echo("\n".join((*counting.lines(tally.unjudged), with_unjudged(outcome, tally))))
     if cases:
         status = 1 if against else UNUSABLE if shown.problems else 0
-        finish(tally, json_file, _title(list(cases)), listed=shown, otherwise=status, **data)
+        finish(tally, json_file, _title(list(cases)), listed=shown, verbose=verbose, otherwise=status, **data)
     write_json(json_file, as_json(tally, **data))
     sys.exit(1 if against else 0)
 

@@ -15,7 +15,8 @@ import click
 
 from harness.cli.environment import installed_line
 from harness.errors import CannotRun
-from harness.summary import Tally, as_json, listing, verdict
+from harness.listing import listing, verdict
+from harness.summary import Tally, as_json
 
 
 def write_json(file: str | None, data: dict[str, Any]) -> None:
@@ -41,6 +42,7 @@ def finish(
     title: str,
     *,
     listed: Tally | None = None,
+    verbose: bool = False,
     otherwise: int = 0,
     **extra: Any,
 ) -> NoReturn:
@@ -48,12 +50,13 @@ def finish(
 
     :param title: the first line of the listing.
     :param listed: what the listing and the exit status are about, if that is not all.
+    :param verbose: known findings in full.
     :param otherwise: the exit status if these do not say another.
     :param extra: further entries of the JSON.
     """
     write_json(json_file, as_json(tally, **extra))
     tally = listed or tally
     if json_file != "-":
-        click.echo("\n".join([title, installed_line(), "", *listing(tally)]))
+        click.echo("\n".join([title, installed_line(), "", *listing(tally, verbose=verbose)]))
         click.echo(verdict(tally))
     sys.exit(1 if tally.new else 3 if tally.stopped else otherwise)

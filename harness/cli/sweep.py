@@ -23,7 +23,7 @@ from harness.cli.options import (
 )
 from harness.cli.results import finish
 from harness.console import Reporter
-from harness.corpus import corpus_folders, entries, with_corrections
+from harness.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.corrections import chosen
 from harness.errors import BadInput
 from harness.pool import Pool
@@ -84,7 +84,9 @@ def sweep(
         spent = time.monotonic() - started
         tally.problems += found.problems
         progress = Progress(tally)
-        for result in pool.run(Task(case=path, corrections=corrections) for path in dict.fromkeys(suspects)):
+        known = bugs_of(corpus)
+        confirming = (Task(case=path, corrections=corrections, known=known) for path in dict.fromkeys(suspects))
+        for result in pool.run(confirming):
             tally.add(result)
             found.confirm(result)
             reporter.case(progress, result)

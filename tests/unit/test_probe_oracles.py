@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from harness.cli import main
 from harness.ethosu.accelerator import accelerator_named
+from harness.listing import listing
 from harness.observation import DelegateRecord, Failure, LoweringRecord, Mismatch
 from harness.probes import scheduled
 from harness.probes.graphs import differences
@@ -17,7 +18,7 @@ from harness.probes.results import FallenBack, Repeated, Skipped, TwinRun
 from harness.protocol import CaseResult, Task
 from harness.registry import oracles, probes
 from harness.snapshots import NodeState, PassTrace, Ref, Snapshot
-from harness.summary import Tally, as_json, counted, listing
+from harness.summary import Tally, as_json, counted
 from harness.triage import finding_of
 from tests.unit.ethosu.assembling import STOP, U55
 from tests.unit.ethosu.assembling import payload as assembled

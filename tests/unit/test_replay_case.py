@@ -11,9 +11,10 @@ from harness.again import Again
 from harness.case import Constant, encode_case
 from harness.cli import main
 from harness.cli.replay import sorted_out
+from harness.listing import listing
 from harness.observation import Mismatch
 from harness.protocol import CaseResult
-from harness.summary import Tally, listing
+from harness.summary import Tally
 from harness.triage import finding_of
 from tests.unit.observations import CASE
 

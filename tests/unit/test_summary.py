@@ -2,9 +2,10 @@
 
 import msgspec
 
+from harness.listing import listing, verdict
 from harness.observation import Mismatch, Unjudged
 from harness.protocol import CaseResult, Tightness
-from harness.summary import Tally, as_json, by_cause, listing, verdict
+from harness.summary import Tally, as_json, by_cause
 from harness.triage import finding_of
 from tests.unit.observations import CASE
 

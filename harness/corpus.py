@@ -99,12 +99,14 @@ class Entry(msgspec.Struct, frozen=True):
 
     :param everywhere: the expectation on every release, instead of those of the status.
     :param line: the release line that it is judged for; empty stands for the installed one.
+    :param given: the user says that whatever looks like the bug is known (``--known``).
     """
 
     folder: Path
     status: Status
     everywhere: Expectation | None = None
     line: str = ""
+    given: bool = False
 
     @property
     def name(self) -> str:
@@ -126,7 +128,7 @@ class Entry(msgspec.Struct, frozen=True):
             return None
         return KnownBug(
             entry=self.name,
-            given=self.everywhere is not None,
+            given=self.given,
             conditions=status.conditions,
             corrections=(*proving_corrections(self.name), *_beside(self.folder)),
             bucket=expected.bucket,

@@ -2,7 +2,8 @@
 
 ``--known`` takes a corpus folder (or one entry of it), the JSON results of an earlier run, whose findings are
 then known, or a text file with a bucket on each line (``#`` begins a comment). A bucket that is given so is
-known on every target and every release, whatever the operators; a final key counts as its coarse one.
+known on every target and every release, whatever the operators; a final key counts as its coarse one. Of the entries of
+a folder that is given so, whatever looks like their bugs is known, without a proof: the user says so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import datetime
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import msgspec
 
 from harness.corpus import Entry, Expectation, Status, entries
 from harness.errors import BadInput
@@ -26,7 +29,8 @@ def known_entries(folders: Sequence[Path], known: Sequence[Path], ignored: Seque
     found = [item.parent if item.name == "status.toml" else item for item in known if _is_corpus(item)]
     files = [item for item in known if not _is_corpus(item)]
     return [
-        *entries([*folders, *found]),
+        *entries(folders),
+        *(msgspec.structs.replace(entry, given=True) for entry in entries(found)),
         *(_entry(bucket, str(file)) for file in files for bucket in _buckets(file)),
         *(_entry(checked_bucket(bucket, "--ignore"), "--ignore") for bucket in ignored),
     ]
@@ -78,4 +82,4 @@ def checked_bucket(bucket: str, where: str) -> str:
 
 def _entry(bucket: str, origin: str) -> Entry:
     status = Status(title=f"known by {origin}", upstream=(origin,), expires=datetime.date.max)
-    return Entry(Path(origin), status, Expectation(status="reproduces", bucket=bucket))
+    return Entry(Path(origin), status, Expectation(status="reproduces", bucket=bucket), given=True)

@@ -9,10 +9,12 @@ import msgspec
 from generators.cases import draw_block
 from harness.case import Case, Constant, Distribution, Graph, Input, Node, case_digest, encode_case
 from harness.corpus import Entry, Expectation, Status
+from harness.inspection.surroundings import seen_place
 from harness.observation import Unjudged
 from harness.protocol import CaseResult
 from harness.runs import Asked, Done, Minimized, RunInfo, append, read_run, write_info
-from harness.triage import Finding
+from harness.triage import Finding, any_family
+from harness.triage.conditions import Condition
 
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
 FAMILIES = {"TOSA-1.0+INT": "tosa-int", "ethos-u55-128": "ethos-u55"}
@@ -57,7 +59,7 @@ def join_case(target=TARGETS[0]):
 
 
 def finding(oracle="numeric", kind="outside rounding", *, blamed=None, target=TARGETS[0], signature="", **changes):
-    """A finding in the bucket that these words make."""
+    """A finding in the bucket that these words make, at a place that says so."""
     stage = changes.pop("stage", "run")
     words = ("v1", oracle, kind.replace(" ", "-"), stage, blamed or "-", FAMILIES[target], signature)
     values = {
@@ -73,17 +75,26 @@ def finding(oracle="numeric", kind="outside rounding", *, blamed=None, target=TA
         "case": "",
         **changes,
     }
+    values.setdefault("place", _place(values["bucket"], values["chain"]))
     return Finding(**values)
 
 
+def _place(bucket, chain):
+    return seen_place({"bucket": any_family(bucket), **dict.fromkeys(chain, 1)})
+
+
 def entry(name, known, *, lines=("default",), operators=(), upstream=("https://example.org/1",)):
-    """A corpus entry that knows the bucket of a finding."""
+    """A corpus entry whose condition holds at the place of a finding."""
+    terms = (f"bucket == {any_family(known.bucket)}", *(f"{operator} == 1" for operator in operators))
+    shows = "/".join(known.bucket.split("/")[1:3])
+    condition = Condition(path=(), at=terms, graph="aten", shows=(shows,))
     expected = {line: Expectation(status="reproduces", bucket=known.bucket) for line in lines}
     status = Status(
         title=f"title of {name}",
         upstream=upstream,
         expires=datetime.date(2999, 1, 1),
         operators=operators,
+        conditions=(condition,),
         lines=expected,
     )
     return Entry(Path("corpus") / name, status)

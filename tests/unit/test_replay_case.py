@@ -11,6 +11,7 @@ from harness.again import Again
 from harness.case import Constant, encode_case
 from harness.cli import main
 from harness.cli.replay import sorted_out
+from harness.inspection.surroundings import seen_place
 from harness.listing import listing
 from harness.observation import Mismatch
 from harness.protocol import CaseResult
@@ -22,6 +23,10 @@ ENTRY = """\
 title = "relu is off"
 expires = 2099-01-01
 operators = ["relu"]
+[[conditions]]
+path = []
+at = ["steps == 13"]
+graph = "aten"
 [lines.default]
 status = "reproduces"
 bucket = "v1/numeric/outside-rounding/run/-/tosa-int/"
@@ -30,7 +35,8 @@ bucket = "v1/numeric/outside-rounding/run/-/tosa-int/"
 
 def off(path, oracle="numeric"):
     measured = {"distance": 13.0, "unit": "steps", "output": 0}
-    return finding_of(Mismatch(oracle, "outside rounding", "off", measured=measured), CASE, str(path))
+    place = seen_place({"steps": 13.0})
+    return finding_of(Mismatch(oracle, "outside rounding", "off", measured=measured, place=place), CASE, str(path))
 
 
 @pytest.fixture
@@ -118,7 +124,7 @@ def test_what_the_checkout_knows_is_known_and_status_0(replay, case, tmp_path):
     replay.shows[str(case)] = {"findings": (off(case),)}
     result = replay(case)
     assert result.exit_code == 0, result.output
-    assert "known: corpus entry relu-off" in result.output
+    assert "  1x relu-off: relu is off" in result.output
 
 
 def test_a_bug_folder_beside_a_case_does_not_make_the_case_known(replay, case, tmp_path):

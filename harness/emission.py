@@ -14,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.building import load_tensors
-from harness.case import file_of, read_case
+from harness.case import Case, file_of, read_case
 from harness.checking import retargeted
 from harness.errors import BadInput
 from harness.lowering import StageClock, compile_program, quantize
-from harness.observation import headline
-from harness.protocol import EmitTask, Emitted
+from harness.masking import masked
+from harness.observation import LoweringRecord, headline
+from harness.protocol import EmitTask, Emitted, Masked, MaskTask
 from harness.running import failure_of
 
 
@@ -29,18 +30,37 @@ def emit_program(task: EmitTask, announce: Callable[[str], None]) -> Emitted:
     :param announce: called with each stage before it starts.
     :raises BadInput: the case cannot be read, or its recipe does not fit the target.
     """
-    path = Path(task.case)
-    case = read_case(path)
+    case = read_case(Path(task.case))
     if task.target is not None:
         try:
             case = retargeted(case, task.target)
         except BadInput as error:
             raise error.inside(task.case) from None
-    tensors = load_tensors(case, file_of(path).parent)
+    record = _lowered(case, Path(task.case), announce)
+    return Emitted(problem=record) if isinstance(record, str) else Emitted(program=record.program)
+
+
+def mask_case(task: MaskTask, announce: Callable[[str], None]) -> Masked:
+    """Compile the case of a task, and imagine bugs in it (``harness.masking``).
+
+    :raises BadInput: the case cannot be read.
+    """
+    case = read_case(Path(task.case))
+    record = _lowered(case, Path(task.case), announce)
+    return (
+        Masked(problem=record) if isinstance(record, str) else Masked(counts=masked(case, record.delegates, task.known))
+    )
+
+
+def _lowered(case: Case, path: Path, announce: Callable[[str], None]) -> LoweringRecord | str:
+    """What the compile of a case left, or why there is nothing, in one line."""
     clock = StageClock(announce)
     try:
-        return Emitted(program=compile_program(quantize(case, clock, tensors), clock).record.program)
+        tensors = load_tensors(case, file_of(path).parent)
+        return compile_program(quantize(case, clock, tensors), clock).record
+    except BadInput:
+        raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type
         failure = failure_of(error, clock.current)
         reason = headline(failure.message)[:200]
-        return Emitted(problem=f"{task.case}: stage {failure.stage} fails with {failure.type}: {reason}")
+        return f"{path}: stage {failure.stage} fails with {failure.type}: {reason}"

@@ -37,6 +37,8 @@ from harness.protocol import (
     CompareTask,
     EmitTask,
     Emitted,
+    Masked,
+    MaskTask,
     Question,
     SweepTask,
     Swept,
@@ -252,6 +254,17 @@ class Pool:
                 f"'armdiff fuzz' counts that as a finding. Last output: {answer.log[-300:]}"
             )
         assert isinstance(answer, Emitted)
+        return answer
+
+    def mask(self, tasks: Iterable[MaskTask]) -> Iterator[Masked]:
+        """Have the workers lower cases and imagine bugs in them, in order; a worker's death is a problem."""
+        return self._in_order(self._mask_one, tasks)
+
+    def _mask_one(self, task: MaskTask) -> Masked:
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            return Masked(problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}")
+        assert isinstance(answer, Masked)
         return answer
 
     def emit_all(self, tasks: Iterable[EmitTask]) -> list[Future[Emitted]]:

@@ -12,6 +12,7 @@ from typing import IO
 import msgspec
 
 from harness.engines import EngineChoice
+from harness.masking import Counts
 from harness.observation import Unjudged
 from harness.probes import ProbeMode
 from harness.triage import Finding
@@ -82,6 +83,23 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
 
     case: str
     variants: tuple[Variant, ...]
+
+
+class MaskTask(msgspec.Struct, frozen=True, kw_only=True, tag="mask"):
+    """Lower a case and say what an imaginary bug in it would be taken for (``harness.masking``).
+
+    :param case: path of the case file; its tensors lie beside it.
+    """
+
+    case: str
+    known: tuple[KnownBug, ...] = ()
+
+
+class Masked(msgspec.Struct, frozen=True, kw_only=True, tag="masked"):
+    """Counts by family of buckets, or why there are none, in one line."""
+
+    counts: dict[str, Counts] = {}
+    problem: str | None = None
 
 
 class Stage(msgspec.Struct, frozen=True, tag="stage"):
@@ -248,8 +266,8 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
     resident: int = 0
 
 
-Question = Task | CaptureTask | EmitTask | CompareTask | SweepTask | TimeTask
-Answer = CaseResult | Captured | Emitted | Compared | Swept | Timed
+Question = Task | CaptureTask | EmitTask | CompareTask | SweepTask | TimeTask | MaskTask
+Answer = CaseResult | Captured | Emitted | Compared | Swept | Timed | Masked
 Message = Question | Stage | Answer
 
 _encoder = msgspec.msgpack.Encoder()

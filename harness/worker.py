@@ -34,6 +34,8 @@ from harness.protocol import (
     CompareTask,
     EmitTask,
     Emitted,
+    Masked,
+    MaskTask,
     Stage,
     SweepTask,
     Swept,
@@ -109,7 +111,7 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
 
     What the toolchain raises where that is not expected ends the process: the pool makes a finding of it.
     """
-    assert isinstance(task, (Task, CaptureTask, EmitTask, CompareTask, SweepTask))
+    assert isinstance(task, (Task, CaptureTask, EmitTask, CompareTask, SweepTask, MaskTask))
     lost: tuple[Unjudged, ...] = ()
     try:
         return _answer(task, announce, keeper)
@@ -130,10 +132,12 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
             return Compared(case=task.case, problem=problem)
         case SweepTask():
             return Swept(problem=problem)
+        case MaskTask():
+            return Masked(problem=problem)
     return CaseResult(case=task.case, problem=problem, unjudged=lost)
 
 
-def _named_by(task: Task | CaptureTask | EmitTask | CompareTask | SweepTask) -> str:
+def _named_by(task: Task | CaptureTask | EmitTask | CompareTask | SweepTask | MaskTask) -> str:
     match task:
         case CaptureTask():
             return task.file
@@ -143,7 +147,9 @@ def _named_by(task: Task | CaptureTask | EmitTask | CompareTask | SweepTask) -> 
 
 
 def _answer(
-    task: Task | CaptureTask | EmitTask | CompareTask | SweepTask, announce: Callable[[str], None], keeper: Keeper
+    task: Task | CaptureTask | EmitTask | CompareTask | SweepTask | MaskTask,
+    announce: Callable[[str], None],
+    keeper: Keeper,
 ) -> Answer:
     from harness.corrections import chosen
     from harness.corrections.applying import applied
@@ -156,6 +162,10 @@ def _answer(
         from harness.certify.comparing import compare
 
         return compare(task, announce)
+    if isinstance(task, MaskTask):
+        from harness.emission import mask_case
+
+        return mask_case(task, announce)
     with applied(chosen(task.corrections)):
         if isinstance(task, EmitTask):
             from harness.emission import emit_program

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import click
 
-from harness.campaign import Options, Progress, run_campaign
+from harness.campaign import Options, Progress, graph_cases, run_campaign, write_case
 from harness.cli.environment import need_environment
 from harness.cli.options import correction_option, jobs_option, json_option, out_option, probes_option, seed_option
-from harness.cli.results import finish
+from harness.cli.results import finish, write_json
 from harness.console import Reporter
-from harness.corpus import corpus_folders, entries, with_corrections
+from harness.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.corrections import chosen
+from harness.masking import Masking
+from harness.pool import Pool
 from harness.probes import ProbeMode
-from harness.protocol import CaseResult
+from harness.protocol import CaseResult, MaskTask
+from harness.runs import CASES
 from harness.target import parse_target
 
 
@@ -29,6 +32,7 @@ from harness.target import parse_target
 @probes_option("default")
 @out_option
 @correction_option
+@click.option("--masking", is_flag=True, help="Instead: how often would an unknown bug be called known, by family?")
 @json_option
 def census(
     max_examples: int,
@@ -38,11 +42,14 @@ def census(
     probes: ProbeMode,
     out: Path,
     corrections: tuple[str, ...],
+    masking: bool,
     json_file: str | None,
 ) -> None:
     """Draw and run graphs, and print what was drawn, lowered and judged, and how sharply.
 
     Example: armdiff census --max-examples 300
+
+    Example: armdiff census --masking --target ethos-u85-256
     """
     from harness.census import Census
 
@@ -51,6 +58,9 @@ def census(
     options = Options(
         (target,), max_examples, None, seed, jobs, (1, 1), out, plant=True, probes=probes, corrections=corrections
     )
+    if masking:
+        _masking(options, json_file)
+        return
     drawn, reporter = Census(), Reporter(max_examples)
 
     def both(progress: Progress, result: CaseResult) -> None:
@@ -63,3 +73,23 @@ def census(
         for line in drawn.lines():
             click.echo(line)
     finish(tally, json_file, f"{tally.graphs} graphs on {target} (seed {seed})", census=drawn.data())
+
+
+def _masking(options: Options, json_file: str | None) -> None:
+    """Lower drawn graphs and imagine bugs in them."""
+    corpus = entries(corpus_folders())
+    known, made, reporter = bugs_of(corpus), Masking(), Reporter(options.max_examples)
+    drawn = (case for _, cases in graph_cases(options) for case in cases)
+    tasks = (MaskTask(case=str(write_case(case, options.out / CASES)), known=known) for case in drawn)
+    with Pool(options.jobs) as pool, reporter:
+        for answer in pool.mask(tasks):
+            if answer.problem is None:
+                made.add(answer.counts)
+            reporter.say(f"{made.cases} cases lowered")
+    shares = {
+        family: {"cases": cases, "known": known_share, "resembling": alike}
+        for family, (cases, known_share, alike) in made.shares.items()
+    }
+    write_json(json_file, {"cases": made.cases, "families": shares})
+    if json_file != "-":
+        click.echo("\n".join(made.lines()))

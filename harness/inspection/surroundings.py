@@ -31,7 +31,7 @@ UP, DOWN = 7, 6
 """How many edges of the graph lead away from the finding, against and along the flow of data."""
 INPUT = "INPUT"
 """The operator of a place that stands for an input of the graph."""
-_CONSTANTS = ("CONST", "CONST_SHAPE")
+CONSTANTS = ("CONST", "CONST_SHAPE")
 _WINDOWS = ("CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D", "MAX_POOL2D", "AVG_POOL2D")
 Reads = Mapping[int, tuple[int, ...]]
 
@@ -46,9 +46,9 @@ def tosa_place(block: TosaBlock, tensors: Iterable[str], facts: Mapping[str, Fac
     here: list[int] = []
     for name in tensors:
         producer = block.producers.get(name)
-        made = producer is not None and producer.op not in _CONSTANTS
+        made = producer is not None and producer.op not in CONSTANTS
         here += [producer.index] if producer and made else [reader.index for reader in block.readers(name)]
-    names = {item.index: item for item in block.operators if item.op not in _CONSTANTS}
+    names = {item.index: item for item in block.operators if item.op not in CONSTANTS}
     given = {name: -1 - index for index, name in enumerate(block.inputs)}
     reads: dict[int, tuple[int, ...]] = dict.fromkeys(given.values(), ())
     for index, item in names.items():

@@ -46,6 +46,8 @@ from harness.protocol import (
     Task,
 )
 from harness.triage import NO_OUTPUT, Finding, finding_of
+from harness.triage.known import judged
+from harness.triage.proving import Prover
 from harness.unjudged.execution import of_a_lost_case
 from harness.workers import HANG, KILLED, OUT_OF_MEMORY, WORKER, Death, Limits, Worker, limits_for, start_worker
 
@@ -227,12 +229,28 @@ class Pool:
             return CaseResult(
                 case=task.case,
                 target=finding.target,
-                findings=(finding,) if repeated else (),
+                findings=(self._proved(task, finding),) if repeated else (),
                 unrepeated=() if repeated else (finding, again),
                 unjudged=of_a_lost_case(task.case, failure_of_death(second)),
             )
         assert isinstance(second, CaseResult)
         return msgspec.structs.replace(second, unrepeated=(*second.unrepeated, finding))
+
+    def _proved(self, task: Task, finding: Finding) -> Finding:
+        """A death in the state that the known bugs give it, tried with the corrections of what it resembles."""
+        finding = judged(finding, task.known)
+        if finding.known:
+            return finding
+
+        def again(corrections: tuple[str, ...]) -> Sequence[Finding]:
+            words = (*task.corrections, *corrections)
+            answer = self._ask(msgspec.structs.replace(task, corrections=words, known=(), confirm=False))
+            if isinstance(answer, Death):
+                return (finding_of_death(task.case, answer),)
+            assert isinstance(answer, CaseResult)
+            return answer.findings
+
+        return Prover(task.known, {}, again, (finding,)).resembling(finding)
 
     def capture(self, task: CaptureTask) -> Captured:
         """Have a worker capture a user's file."""

@@ -89,6 +89,16 @@ class Bucket:
         return bool(self.entry)
 
     @property
+    def resembles(self) -> str:
+        """The corpus entry that its smallest case looks like, where nothing proves it; empty if none."""
+        return self.smallest.entry if self.smallest.state == "resembling" else ""
+
+    @property
+    def state(self) -> str:
+        """``known``, ``new``, or ``resembling vela-drops-output``."""
+        return "known" if self.known else f"resembling {self.resembles}" if self.resembles else "new"
+
+    @property
     def hits(self) -> int:
         return len(self.cases)
 
@@ -133,6 +143,10 @@ class Bug:
         return self.first.known
 
     @property
+    def state(self) -> str:
+        return self.first.state
+
+    @property
     def hits(self) -> int:
         """Cases that show one of its buckets."""
         return len(frozenset().union(*(bucket.cases for bucket in self.buckets)))
@@ -169,7 +183,7 @@ def bugs_of(buckets: Sequence[Bucket]) -> tuple[Bug, ...]:
     for cause, group in groups.items():
         first, *rest = sorted(group, key=_order)
         bugs.append(Bug(first.title, cause, (first, *rest)))
-    return tuple(sorted(bugs, key=lambda bug: (bug.known, *_order(bug.first))))
+    return tuple(sorted(bugs, key=lambda bug: (bug.known, bug.state != "new", *_order(bug.first))))
 
 
 def bucket_folder(run: Run, bucket: Bucket) -> Path | None:

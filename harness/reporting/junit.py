@@ -59,7 +59,7 @@ def _buckets(report: Report, target: str, folder: Path | None) -> Iterator[TestC
 
 def _known(bucket: Bucket) -> Skipped:
     where = ", ".join((f"corpus entry {bucket.entry}", *bucket.upstream))
-    return Skipped(clean(f"known: {bucket.title} ({where})"))
+    return Skipped(clean(f"known: {bucket.title} ({where}); {bucket.smallest.proof}"))
 
 
 def _failure(report: Report, bucket: Bucket, target: str, folder: Path | None) -> Failure:
@@ -67,6 +67,7 @@ def _failure(report: Report, bucket: Bucket, target: str, folder: Path | None) -
     worst = bucket.worst_on[target]
     lines = (
         worst.message,
+        bucket.state if bucket.resembles else "",
         f"on {worst.target}, {worst.recipe}",
         f"seen on {', '.join(bucket.lines)}" if len(report.judged.lines) > 1 else "",
         f"replay: {replay_command(report.judged.run, bucket.shown.path, bucket.oracle, folder)}",

@@ -89,6 +89,7 @@ def _bugs(title: str, bugs: Sequence[Bug], most: int, several: bool) -> Iterator
         first = bug.first
         more = f" (+{counted(len(bug.buckets) - 1, 'bucket')})" if len(bug.buckets) > 1 else ""
         name = _linked(first.entry, first.upstream) if known else plain(first.final, 160)
+        name += f" ({plain(first.state)})" if first.resembles else ""
         cells = (
             str(place),
             plain(bug.title, 120),

@@ -39,11 +39,15 @@ _WRONG: Mapping[str, Fact] = {"share": 1.0, "certain": 1, "repair": "values"}
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Of one family of buckets in one case: imaginary findings, those called known, those that resemble an entry."""
+    """Of one family of buckets in one case: imaginary findings, those called known, those that resemble an entry.
+
+    :param entries: how many each entry is taken for.
+    """
 
     places: int = 0
     known: int = 0
     alike: int = 0
+    entries: dict[str, int] = {}
 
 
 def masked(case: Case, delegates: Sequence[DelegateRecord], bugs: Sequence[KnownBug]) -> dict[str, Counts]:
@@ -51,12 +55,17 @@ def masked(case: Case, delegates: Sequence[DelegateRecord], bugs: Sequence[Known
 
     :param delegates: of the case's lowering.
     """
-    places, known, alike = Counter[str](), Counter[str](), Counter[str]()
+    places, alike = Counter[str](), Counter[str]()
+    entries: dict[str, Counter[str]] = {}
     for family, finding in _imagined(case, delegates, bugs):
         places[family] += 1
-        known[family] += judged(finding, bugs).known
+        taken = judged(finding, bugs)
+        entries.setdefault(family, Counter()).update([taken.entry] if taken.known else [])
         alike[family] += any(bug.resembles(finding) for bug in bugs)
-    return {family: Counts(places[family], known[family], alike[family]) for family in places}
+    return {
+        family: Counts(count, entries[family].total(), alike[family], dict(entries[family]))
+        for family, count in places.items()
+    }
 
 
 def _imagined(
@@ -126,6 +135,7 @@ class Masking:
         self.cases = 0
         self._known: dict[str, list[float]] = {}
         self._alike: dict[str, list[float]] = {}
+        self._entries: dict[str, Counter[str]] = {}
 
     def add(self, counts: Mapping[str, Counts]) -> None:
         """Count one case."""
@@ -133,6 +143,7 @@ class Masking:
         for family, item in counts.items():
             self._known.setdefault(family, []).append(item.known / item.places)
             self._alike.setdefault(family, []).append(item.alike / item.places)
+            self._entries.setdefault(family, Counter()).update(item.entries)
 
     @property
     def shares(self) -> dict[str, tuple[int, float, float]]:
@@ -150,6 +161,7 @@ class Masking:
         before = sum(alike for _, _, alike in shares.values()) / max(len(shares), 1)
         rows = [
             f"  {family:<58}{cases:>6} cases  known {100 * known:5.1f} %  resembling {100 * alike:5.1f} %"
+            + "".join(f"  {entry}" for entry, _ in self._entries[family].most_common(2))
             for family, (cases, known, alike) in shares.items()
         ]
         return [

@@ -8,7 +8,8 @@
 A condition holds at a place if operators of it lie on one line of data flow in the order of ``path``, each with an
 operator's name and the terms behind the colon, and the wrong operator (``here``) lies on that line. Between two of
 them only operators of ``through`` may stand, which Vela fuses or passes over; the line may go on with such operators
-at both ends.
+at both ends. Where names of a path begin with ``*``, only those operators may be the wrong one, and what is gone
+through behind them.
 
 A *term* is a fact of the operator (``harness.inspection.surroundings``), a comparison (``==``, ``!=``, ``<``, ``<=``,
 ``>``, ``>=``, or ``in`` with words joined by ``|``) and a number or word. ``at`` has terms about what was seen at the
@@ -69,11 +70,13 @@ class Element(msgspec.Struct, frozen=True):
 
     :param ops: its possible names.
     :param off: (``beside`` or ``with``, possible names) of neighbours off the line.
+    :param wrong: may this operator be the wrong one?
     """
 
     ops: frozenset[str]
     terms: tuple[Term, ...] = ()
     off: tuple[tuple[str, frozenset[str]], ...] = ()
+    wrong: bool = False
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -138,11 +141,11 @@ def term(text: str) -> Term:
 
 @cache
 def element(text: str) -> Element:
-    """Read ``CONV2D|DEPTHWISE_CONV2D: batch > 1, beside RESHAPE``.
+    """Read ``*CONV2D|DEPTHWISE_CONV2D: batch > 1, beside RESHAPE``.
 
     :raises ValueError: it is none.
     """
-    names, _, rest = text.partition(":")
+    names, _, rest = text.removeprefix("*").partition(":")
     terms, off = [], []
     for word in filter(None, (item.strip() for item in rest.split(","))):
         found = _OFF_THE_LINE.match(word)
@@ -153,7 +156,7 @@ def element(text: str) -> Element:
     ops = frozenset(name.strip() for name in names.split("|"))
     if not all(ops):
         raise ValueError(f"{text!r} names no operator; write 'CONV2D: batch > 1'")
-    return Element(ops, tuple(terms), tuple(off))
+    return Element(ops, tuple(terms), tuple(off), text.startswith("*"))
 
 
 class _Search:
@@ -165,17 +168,17 @@ class _Search:
 
     def found(self) -> bool:
         starts = (index for index in range(len(self.place.operators)) if self._fits(index, self.path[0]))
-        lines = (line for start in starts for line in self._lines((start,), 1))
+        lines = (line for start in starts for line in self._lines(((start,),)))
         return any(self._passes_here(line) for line in lines)
 
-    def _lines(self, line: tuple[int, ...], depth: int) -> Iterator[tuple[int, ...]]:
-        """Lines that begin with ``line``, whose last operator is element ``depth - 1`` of the path."""
-        if depth == len(self.path):
-            yield line
+    def _lines(self, parts: tuple[tuple[int, ...], ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
+        """Lines that begin with these parts: an operator of the path each, after what is gone through before it."""
+        if len(parts) == len(self.path):
+            yield parts
             return
-        for reached in self._beyond(line[-1]):
-            if self._fits(reached[-1], self.path[depth]):
-                yield from self._lines((*line, *reached), depth + 1)
+        for reached in self._beyond(parts[-1][-1]):
+            if self._fits(reached[-1], self.path[len(parts)]):
+                yield from self._lines((*parts, reached))
 
     def _beyond(self, index: int) -> Iterator[tuple[int, ...]]:
         """Operators that read this one, at once or through others, with those in between."""
@@ -186,12 +189,14 @@ class _Search:
             if self.place.operators[way[-1]].op in self.through and len(way) <= MOST_SKIPPED:
                 waiting += [(*way, reader) for reader in self.readers[way[-1]]]
 
-    def _passes_here(self, line: tuple[int, ...]) -> bool:
+    def _passes_here(self, parts: tuple[tuple[int, ...], ...]) -> bool:
         wanted = set(self.place.here)
-        if wanted & set(line):
-            return True
-        behind = {index for way in self._beyond(line[-1]) for index in way if self._all_through(way)}
-        return bool(wanted & (behind | self._before(line[0])))
+        behind = {index for way in self._beyond(parts[-1][-1]) for index in way if self._all_through(way)}
+        if any(item.wrong for item in self.path):
+            after = [*(part[:-1] for part in parts[1:]), tuple(behind)]
+            starred = zip(self.path, parts, after, strict=True)
+            return any(wanted & {part[-1], *rest} for item, part, rest in starred if item.wrong)
+        return bool(wanted & ({index for part in parts for index in part} | behind | self._before(parts[0][0])))
 
     def _all_through(self, way: tuple[int, ...]) -> bool:
         return all(self.place.operators[index].op in self.through for index in way)

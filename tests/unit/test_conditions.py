@@ -53,6 +53,16 @@ def test_the_wrong_operator_lies_on_the_line_or_at_its_ends():
     assert holds("SLICE", "TABLE", place=elsewhere)
 
 
+def test_a_star_says_which_operator_is_wrong():
+    assert holds("SLICE", "*CONV2D", "CONCAT")  # the RESCALE behind it is wrong
+    assert not holds("*SLICE", "CONV2D", "CONCAT")
+    assert not holds("SLICE", "CONV2D", "*CONCAT")
+    assert holds("SLICE", "*CONV2D")
+    behind = msgspec.structs.replace(LINE, here=(1,))
+    assert holds("*SLICE", "CONV2D", place=behind)
+    assert not holds("SLICE", "*CONV2D", place=behind)
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness.again import Again
 from harness.breadth.choosing import Sweep
 from harness.campaign import Options, Progress, graph_cases, keep_hypothesis_in, write_case
 from harness.case import Case, read_case
@@ -71,7 +72,7 @@ def sweep(
     given = [_read(file, target) for file in cases]
     campaign = Options((target,), max_examples=graphs, seed=seed, out=out)
     corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
-    found, tally, reporter = Sweep(corpus), Tally(corpus), Reporter(None)
+    found, tally, reporter = Sweep(corpus), Tally(corpus, again=Again(corrections)), Reporter(None)
     started = time.monotonic()
     with Pool(jobs, command=worker) as pool, reporter:
         tasks = _tasks(

@@ -148,7 +148,7 @@ def test_an_entry_may_be_hidden_behind_another_bug(tmp_path, default_line):
     assert (row.outcome, row.counts, row.findings) == ("hidden", False, (finding(B),))
     assert judged(mine, CaseResult(case="c"), today).outcome == "unexpected pass"
     assert judged(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "unexpected failure"
-    assert not mine.knows(finding(B))
+    assert not mine.resembles(finding(B))
 
 
 def test_what_was_hidden_is_expected_once_nothing_stands_before_it(tmp_path, default_line):
@@ -157,11 +157,11 @@ def test_what_was_hidden_is_expected_once_nothing_stands_before_it(tmp_path, def
     expected = Expectation(status="hidden", bucket=A, other=(B,))
     status = msgspec.structs.replace(hidden.status, lines={"default": expected})
     hidden = msgspec.structs.replace(hidden, status=status)
-    assert not hidden.knows(finding(A))
+    assert not hidden.resembles(finding(A))
     kept = with_corrections([before, hidden], (Correction("c", ("else",), "c.", "c.", (), ((),)),))
-    assert not kept[1].knows(finding(A))
+    assert not kept[1].resembles(finding(A))
     renewed = with_corrections([before, hidden], (Correction("c", ("before",), "c.", "c.", (), ((),)),))
-    assert renewed[1].knows(finding(A))
+    assert renewed[1].resembles(finding(A))
 
 
 def test_comparisons_are_kept_by_what_they_depend_on(tmp_path, monkeypatch):

@@ -106,7 +106,9 @@ def shown(entry: Entry, name: str, payload: Path) -> list[list[str]]:
         inputs = tuple(values[f"in_{i}"] for i in range(sum(key.startswith("in_") for key in values.files)))
     target = read_case(entry.folder / "case.json").target
     try:
-        comparison = compare_delegate(tosa, decode_npz(payload.read_bytes()), target, [Draw("stored", inputs)], origin=False)
+        comparison = compare_delegate(
+            tosa, decode_npz(payload.read_bytes()), target, [Draw("stored", inputs)], origin=False
+        )
     except BadInput as error:  # what Vela made takes or returns something else
         return [["buffers", "input-count"]] if "inputs" in error.problem else []
     seen = [["stream", issue.kind.replace(" ", "-")] for issue in comparison.issues]

@@ -43,7 +43,7 @@ def run(folder: str) -> int:
         runpy.run_path("repro.py", run_name="__main__")
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # the fork must end here, whatever the script raised
+    except BaseException:  # noqa: BLE001  the fork must end here, whatever the script raised
         traceback.print_exc()
         status = 70
     sys.stdout.flush()
@@ -57,4 +57,5 @@ if __name__ == "__main__":
     gc.collect()
     gc.freeze()  # a third of a script's time would go into looking through what is imported here
     for folder in sys.argv[1:]:
-        print(run(folder), folder, flush=True)
+        sys.stdout.write(f"{run(folder)} {folder}\n")
+        sys.stdout.flush()

@@ -9,17 +9,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
 from harness.bugs.writing import write_bug
-from harness.corpus import Entry, default_corpus, entries
+from harness.corpus import Entry, Expectation, default_corpus, entries
 from harness.doctor import required_missing
 from harness.errors import ArmdiffError, CannotRun
 from harness.pool import Pool
 from harness.protocol import Task
 from harness.triage import Finding, any_pass, pass_of
+
+_PLACE = ("output", "input", "bound", "unit")
+"""What a script needs to know to show wrong values."""
 
 
 @click.command()
@@ -66,8 +70,24 @@ def named(entry: Entry, findings: Sequence[Finding]) -> Finding | None:
     assert expected is not None
     for finding in findings:
         if any_pass(finding.bucket) == any_pass(expected.bucket):
-            return msgspec.structs.replace(finding, bucket=expected.bucket, pass_name=pass_of(expected.bucket))
+            return msgspec.structs.replace(
+                finding,
+                bucket=expected.bucket,
+                pass_name=pass_of(expected.bucket),
+                measured={**_where_it_shows(expected, findings), **finding.measured},
+            )
     return None
+
+
+def _where_it_shows(expected: Expectation, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Output, input and allowed distance of the wrong values in which the very bug shows as well, if it does.
+
+    A finding about qparams has none of these; its script would look at every input, and allow one step for each.
+    """
+    for finding in findings:
+        if "distance" in finding.measured and finding.bucket in expected.also:
+            return {name: finding.measured[name] for name in _PLACE if name in finding.measured}
+    return {}
 
 
 if __name__ == "__main__":

@@ -90,12 +90,20 @@ def run_repro(folder: Path, python: str = sys.executable, timeout: float = TIME_
         made = sorted(Path(scratch).glob("*_vela/*_vela.npz"))
         programs = {file.name.removesuffix("_vela.npz"): file.read_bytes() for file in made}
     said = readable(output, scratch)
-    if child.returncode == 1 and "The bug shows" in output:
-        return Verified(SHOWS, said, files, programs)
-    if child.returncode in _STATUSES:
-        return Verified(_STATUSES[child.returncode], said, files, programs)
+    return Verified(outcome_of(child.returncode, output, said), said, files, programs)
+
+
+def outcome_of(status: int, output: str, said: str = "") -> str:
+    """What a script says by its exit status and by what it printed.
+
+    :param said: what it printed, as ``readable`` shows it.
+    """
+    if status == 1 and "The bug shows" in output:
+        return SHOWS
+    if status in _STATUSES:
+        return _STATUSES[status]
     last = said.splitlines()[-1] if said else "nothing was printed"
-    return Verified(f"ended with status {child.returncode}: {last[:200]}", said, files, programs)
+    return f"ended with status {status}: {last[:200]}"
 
 
 def without_paths(text: str, scratch: str = "") -> str:

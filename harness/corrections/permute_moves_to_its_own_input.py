@@ -12,6 +12,7 @@ CORRECTION = Correction(
         "permute-lost-before-const-minus",
         "permute-lost-after-const-minus",
         "permute-const-minus-broadcast-crash",
+        "permute-lost-before-scalar-maximum",
     ),
     cause=(
         "A permute may move up through a binary operator with one layout-dependent input, and _move_node puts it in "

@@ -26,7 +26,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 class Model(nn.Module):
     def forward(self, x0, x1):
         n0 = torch.where(x0 > 0.0, x0, x1)
-        n1 = x0.view((3, 2))
+        n1 = x0.view((3, 4))
         return (n0, n1)
 
 
@@ -37,8 +37,8 @@ def draw(name, index, seed=0):
 
 CALIBRATION = [
     (
-        torch.from_numpy(draw('x0', i).uniform(-1.0, 1.0, (2, 3)).astype(np.float32)),
-        torch.from_numpy(draw('x1', i).uniform(-1.0, 1.0, (2, 3)).astype(np.float32)),
+        torch.from_numpy(draw('x0', i).uniform(-1.0, 1.0, (4, 3)).astype(np.float32)),
+        torch.from_numpy(draw('x1', i).uniform(-1.0, 1.0, (4, 3)).astype(np.float32)),
     )
     for i in range(2)
 ]

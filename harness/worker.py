@@ -239,7 +239,7 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
         try:
             with clock.stage("prove"), applied(chosen(corrections)):
                 observation, mismatches = once(blame=False)
-        except InvalidCase:
+        except (InvalidCase, ArmdiffError):  # it cannot be tried so: a correction's file is not on this machine
             return None
         return described(observation, mismatches)
 

@@ -13,7 +13,9 @@ are at fault is left to the ``buffers`` oracle, which reads the same tables, whe
 
 from __future__ import annotations
 
-from harness.artifacts.tosa import decode_tosa
+from collections.abc import Mapping
+
+from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.divergence import DelegateComparison
 from harness.ethosu.records import StreamIssue
 from harness.inspection.surroundings import tosa_place
@@ -53,19 +55,28 @@ def judge(observation: Observation) -> list[Mismatch]:
 
 
 def _place(comparison: DelegateComparison, issue: StreamIssue, tosa: bytes | None) -> Place | None:
-    """The TOSA operators that the step makes; where nothing tells them, those of the next step that is known,
-    or what is wrong, or what leaves the delegate."""
+    """The TOSA operators that the step makes; where nothing tells them, what is wrong, or what leaves the delegate."""
     if tosa is None or not issue.certain:
         return None
     block = decode_tosa(tosa).main
     step = issue.step
     facts: dict[str, Fact] = {"issue": issue.kind, **dict(issue.seen)}
-    later: list[str] = []
+    made: list[str] = []
     if step is not None:
         facts |= comparison.step_facts.get(step, {})
-        later = [tensor for index, tensor in sorted(comparison.tensors.items()) if index >= step][:1]
+        made = _made_by(step, comparison.tensors, block)
     wrong = [output.origin.tensor for output in comparison.wrong if output.origin is not None]
-    return tosa_place(block, later or [*filter(None, wrong)] or block.outputs, facts)
+    return tosa_place(block, made or [*filter(None, wrong)] or block.outputs, facts)
+
+
+def _made_by(step: int, tensors: Mapping[int, str], block: TosaBlock) -> list[str]:
+    """The tensor that a step makes; where nothing tells, what reads the last one before it, and the next one."""
+    if step in tensors:
+        return [tensors[step]]
+    before = [tensor for index, tensor in sorted(tensors.items()) if index < step][-1:]
+    after = [tensor for index, tensor in sorted(tensors.items()) if index > step][:1]
+    read = [name for tensor in before for reader in block.readers(tensor) for name in reader.outputs]
+    return [*read, *after]
 
 
 def _mismatch(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatch:

@@ -3,7 +3,7 @@
 Facts of every operator: ``rank``, ``out_rank`` (axes of the first operand that is no constant, and of the result),
 ``dtype``, ``out_dtype``, ``batch`` (the product of all axes before the last three of the operand), ``rows`` (the axis
 before the last two), ``elements``, ``out_elements``, ``depth`` (the last axis), ``ones`` (axes of size one),
-``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result leaves the
+``kept`` (1 if there are as many elements in the result), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result leaves the
 graph), ``input`` (it reads an input of the graph) and ``broadcast`` (its operands have unlike shapes).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
@@ -27,7 +27,7 @@ from harness.checking import value_types
 from harness.place import Fact, GraphKind, Place, PlacedOperator
 from harness.snapshots import Snapshot
 
-UP, DOWN = 7, 6
+UP, DOWN = 9, 6
 """How many edges of the graph lead away from the finding, against and along the flow of data."""
 INPUT = "INPUT"
 """The operator of a place that stands for an input of the graph."""
@@ -229,6 +229,7 @@ def _shape_facts(
         "depth": shape[-1] if shape else 1,
         "elements": math.prod(shape),
         "out_elements": math.prod(result),
+        "kept": int(math.prod(shape) == math.prod(result)),
         "ones": sum(size == 1 for size in shape),
         "operands": len(operands),
         "broadcast": int(any(tuple(other) != tuple(shape) for other in operands[1:])),

@@ -49,9 +49,7 @@ def _means(recipe: str = "a8w8") -> Case:
 
 
 def _probabilities(recipe: str = "a8w8") -> Case:
-    return _case(
-        _SMALL, node("n0", "conv2d", "x", **CONV_3X3), node("n1", "softmax", "n0", dim=-1), recipe=recipe
-    )
+    return _case(_SMALL, node("n0", "conv2d", "x", **CONV_3X3), node("n1", "softmax", "n0", dim=-1), recipe=recipe)
 
 
 def _joined(*rest: object) -> Case:
@@ -138,9 +136,7 @@ CASES = {
         node("n1", "mean", "n0.1", dims=[1], keepdim=True),
         node("n2", "mul", "n1", "n0.0", **_SUM),
     ),
-    "pad-softmax": _case(
-        _ROWS, node("n0", "pad", "x", pad=[1, 2], value=0), node("n1", "softmax", "n0", dim=-1)
-    ),
+    "pad-softmax": _case(_ROWS, node("n0", "pad", "x", pad=[1, 2], value=0), node("n1", "softmax", "n0", dim=-1)),
     "tables": _case(_ROWS, node("n0", "gelu", "x"), node("n1", "tanh", "n0"), node("n2", "hardswish", "n1")),
     "join": _joined(),
     "join-softmax": _joined(node("n3", "softmax", "n2", dim=1)),

@@ -181,9 +181,11 @@ def _window_moved(node: Any, _: Any) -> bool:
 
 def _slice_moved(node: Any, _: Any) -> bool:
     """A slice that starts behind the first element starts one earlier."""
-    if not _is(node, "aten.slice_copy") or node.args[2] < 1 or node.args[3] > node.args[0].meta["val"].shape[
-        node.args[1]
-    ]:
+    if (
+        not _is(node, "aten.slice_copy")
+        or node.args[2] < 1
+        or node.args[3] > node.args[0].meta["val"].shape[node.args[1]]
+    ):
         return False
     node.update_arg(2, node.args[2] - 1)
     node.update_arg(3, node.args[3] - 1)
@@ -253,7 +255,16 @@ PLANTS = (
     ValuePlant(
         "fold-output-scale",
         "FoldAndAnnotateQParamsPass",
-        _after(*_FOLD, partial(_qparams_changed, "output_qparams", ("aten.exp", "aten.sigmoid", "aten.convolution", "aten.linear"), 1.3, 0)),
+        _after(
+            *_FOLD,
+            partial(
+                _qparams_changed,
+                "output_qparams",
+                ("aten.exp", "aten.sigmoid", "aten.convolution", "aten.linear"),
+                1.3,
+                0,
+            ),
+        ),
         ("softmax", "attention", "mean", "norm"),
     ),
     ValuePlant(
@@ -337,13 +348,21 @@ PLANTS = (
     ValuePlant(
         "permute-up",
         "PropagateViewCopyPermuteUpPass",
-        _after("propagate_view_copy_permute_pass", "PropagateViewCopyPermuteUpPass", partial(_order_changed, "aten.permute_copy")),
+        _after(
+            "propagate_view_copy_permute_pass",
+            "PropagateViewCopyPermuteUpPass",
+            partial(_order_changed, "aten.permute_copy"),
+        ),
         ("softmax", "mean", "moves", "attention", "matmul-mean"),
     ),
     ValuePlant(
         "permute-down",
         "PropagateViewCopyPermuteDownPass",
-        _after("propagate_view_copy_permute_pass", "PropagateViewCopyPermuteDownPass", partial(_order_changed, "aten.permute_copy")),
+        _after(
+            "propagate_view_copy_permute_pass",
+            "PropagateViewCopyPermuteDownPass",
+            partial(_order_changed, "aten.permute_copy"),
+        ),
         ("softmax", "mean", "moves", "attention"),
     ),
     ValuePlant(

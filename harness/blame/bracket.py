@@ -100,21 +100,23 @@ def bracket_values(lowered: Lowered, arrays: Outputs, judge: Judge) -> Bracket:
     if not judge.right(outputs):
         starts = {}
     for name in names:
-        found = bracket_of(stages(lowered, name, arrays, judge, starts))
-        if found.first_wrong is not None:
-            return found
+        others = {key: graph for key, graph in starts.items() if key != name}
+        final = _outputs(lowered, arrays, others)
+        if final is not None and not judge.right(final):
+            found = bracket_of(stages(lowered, name, arrays, judge, others, final))
+            if found.first_wrong is not None:
+                return found
     return Bracket()
 
 
-def stages(lowered: Lowered, name: str, arrays: Outputs, judge: Judge, others: Mapping[str, LiveGraph]) -> list[Stage]:
-    """One delegate after every pass and, last, as flatbuffer; the flatbuffer alone where it is right.
+def stages(
+    lowered: Lowered, name: str, arrays: Outputs, judge: Judge, others: Mapping[str, LiveGraph], final: Outputs
+) -> list[Stage]:
+    """One delegate after every pass and, last, as flatbuffer.
 
     :param others: graphs that stand for other delegates; those without one run as flatbuffers.
+    :param final: the program's outputs with this delegate as flatbuffer.
     """
-    others = {key: graph for key, graph in others.items() if key != name}
-    final = _outputs(lowered, arrays, others)
-    if final is None or judge.right(final):
-        return [Stage(AFTER, None if final is None else True)]
     found = []
     for graph in lowered.graphs.get(name, []):
         outputs = _outputs(lowered, arrays, {**others, name: graph})
@@ -122,7 +124,7 @@ def stages(lowered: Lowered, name: str, arrays: Outputs, judge: Judge, others: M
             found.append(Stage(graph.name, None))
         else:
             found.append(Stage(graph.name, judge.right(outputs), judge.alike(outputs, final)))
-    return [*found, Stage(AFTER, False)]
+    return [*found, Stage(AFTER, judge.right(final))]
 
 
 def _outputs(lowered: Lowered, arrays: Outputs, graphs: Mapping[str, LiveGraph]) -> Outputs | None:

@@ -36,10 +36,10 @@ def blamed_values(mismatch: Mismatch, observation: Observation, lowered: Lowered
     output = mismatch.measured.get("output") if mismatch.oracle == "numeric" else None
     if not isinstance(run, int) or observation.rounding is None:
         return mismatch
-    return blamed(mismatch, bracket_values(lowered, observation.inputs[run].arrays, _judge(observation, run, output)))
+    return blamed(mismatch, bracket_values(lowered, observation.inputs[run].arrays, judge_of(observation, run, output)))
 
 
-def _judge(observation: Observation, run: int, output: object) -> Judge:
+def judge_of(observation: Observation, run: int, output: object) -> Judge:
     """What ``numeric`` asks of the outputs on one input: of one of them, or of all."""
     from oracles.numeric import compare
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -171,7 +172,7 @@ def survey_row(plant: ValuePlant, name: str) -> Row:
     numeric = next((item for item in found if item.oracle == "numeric"), None)
     if numeric is None or not changed:
         return Row(plant, name, _why(changed, observation), None)
-    return Row(plant, name, numeric.pass_name or "-", _verdict(plant.culprit, numeric, _steps(observation)))
+    return Row(plant, name, numeric.pass_name or "-", verdict_of(plant.culprit, numeric, _steps(observation)))
 
 
 def _why(changed: list[str], observation: Observation) -> str:
@@ -186,15 +187,18 @@ def _steps(observation: Observation) -> list[str]:
     return [BEFORE, *(passes[0] if passes else ()), AFTER]
 
 
-def _verdict(culprit: str, found: Mismatch, steps: list[str]) -> str:
-    """How what a finding names stands to the culprit."""
+def verdict_of(culprit: str, found: Mismatch, steps: Sequence[str]) -> str:
+    """How what a finding names stands to the culprit.
+
+    :param steps: what can be named, in order; a bracket is open at its beginning.
+    """
     if found.pass_name is None:
         return "none"
     first, wide, last = found.pass_name.partition("..")
     if not wide:
         return "exact" if first == culprit else "WRONG"
     low = 0 if first not in steps else steps.index(first)
-    high = len(steps) - 1 - steps[::-1].index(last)  # a pass that runs twice
+    high = len(steps) - 1 - list(reversed(steps)).index(last)  # a pass that runs twice
     return "bracket" if culprit in steps[low + 1 : high + 1] else "WRONG"
 
 

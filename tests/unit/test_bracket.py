@@ -1,10 +1,12 @@
-"""The bracket from the stages of a delegate: right, wrong alike the flatbuffer, wrong otherwise, not to be evaluated."""
+"""The bracket from the stages of a delegate: right, wrong as the flatbuffer is, wrong otherwise, not evaluated."""
 
 import numpy as np
+import pytest
 
 from harness.blame.bracket import AFTER, BEFORE, Bracket, Stage, blamed, bracket_of
 from harness.blame.values import _apart, freedom
 from harness.observation import Domain, Envelope, Mismatch
+from tests.faults.blame_survey import verdict_of
 
 OTHER = "wrong in another way"
 
@@ -85,3 +87,21 @@ def test_two_roundings_of_a_value_are_at_most_its_envelope_and_a_step_apart():
 def test_not_a_number_is_apart_from_every_number():
     one, other = np.array([np.nan, np.nan, 1.0, np.inf]), np.array([np.nan, 1.0, 3.0, np.inf])
     assert _apart(one, other).tolist() == [0.0, np.inf, 2.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("named", "verdict"),
+    [
+        ("P2", "exact"),
+        ("P1", "WRONG"),
+        ("P1..P2", "bracket"),
+        ("P0..P3", "bracket"),
+        ("P2..P3", "WRONG"),
+        ("P0..P1", "WRONG"),
+        ("start..P2", "bracket"),
+        (None, "none"),
+    ],
+)
+def test_the_survey_holds_what_is_named_against_the_culprit(named, verdict):
+    found = Mismatch("numeric", "outside rounding", "wrong", pass_name=named)
+    assert verdict_of("P2", found, [BEFORE, "P0", "P1", "P2", "P3", AFTER]) == verdict

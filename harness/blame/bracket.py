@@ -101,7 +101,7 @@ def bracket_values(lowered: Lowered, arrays: Outputs, judge: Judge) -> Bracket:
         starts = {}
     for name in names:
         others = {key: graph for key, graph in starts.items() if key != name}
-        final = _outputs(lowered, arrays, others)
+        final = _outputs(lowered, arrays, others) if others else program
         if final is not None and not judge.right(final):
             found = bracket_of(stages(lowered, name, arrays, judge, others, final))
             if found.first_wrong is not None:

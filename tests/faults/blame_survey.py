@@ -92,6 +92,15 @@ CASES = {
         node("n1", "matmul", "x", "n0"),
         node("n2", "mean", "n1", dims=[-1], keepdim=True),
     ),
+    "two-delegates": _case(
+        _SMALL,
+        node("n0", "conv2d", "x", **CONV_3X3),
+        node("n1", "mul", "n0", "n0", **_SUM),
+        node("n2", "sigmoid", "n1"),
+        node("n3", "conv2d", "n2", **CONV_3X3),
+        node("n4", "softmax", "n3", dim=-1),
+        recipe="a8w8,float=n2",
+    ),
     "norm": _case(
         _SMALL,
         node("n0", "conv2d", "x", **CONV_3X3),

@@ -277,7 +277,7 @@ PLANTS = (
         "rescale32-scale",
         "InsertRescaleInt32Pass",
         _after(*_RESCALES, partial(_result_scaled, 1.3)),
-        ("softmax", "attention", "mean", "norm", "wide-softmax"),
+        ("softmax", "attention", "mean", "norm", "wide-softmax", "two-delegates"),
     ),
     ValuePlant(
         "rescale32-input",
@@ -325,7 +325,7 @@ PLANTS = (
         "conv-rescale",
         "RewriteConvPass",
         _after("rewrite_conv_pass", "RewriteConvPass", partial(_scaled, 0.8)),
-        ("softmax", "mean", "pools", "attention", "wide-mean"),
+        ("softmax", "mean", "pools", "attention", "wide-mean", "two-delegates"),
     ),
     ValuePlant(
         "matmul-rescale",
@@ -387,7 +387,7 @@ PLANTS = (
         "reduce-min",
         "ExirToTosaPass",
         _after("exir_to_tosa_pass", "ExirToTosaPass", _minimum_for_maximum),
-        ("softmax", "attention", "wide-softmax", "pool-softmax"),
+        ("softmax", "two-delegates", "attention", "wide-softmax", "pool-softmax"),
     ),
     ValuePlant(
         "operands-swapped",

@@ -53,16 +53,6 @@ def _probabilities(recipe: str = "a8w8") -> Case:
     return _case(_SMALL, node("n0", "conv2d", "x", **CONV_3X3), node("n1", "softmax", "n0", dim=-1), recipe=recipe)
 
 
-def _joined(*rest: object) -> Case:
-    return _case(
-        {"x": ((1, 4, 6), uniform(-1.0, 1.0)), "y": ((1, 4, 6), uniform(-0.25, 0.25))},
-        node("n0", "sigmoid", "x"),
-        node("n1", "abs", "y"),
-        node("n2", "cat", "n0", "n1", dim=1),
-        *rest,
-    )
-
-
 def _constant_cases(last: object) -> Case:
     return _case(
         {"x": ((1, 6), uniform(-1.0, 1.0))},
@@ -148,9 +138,6 @@ CASES = {
     ),
     "pad-softmax": _case(_ROWS, node("n0", "pad", "x", pad=[1, 2], value=0), node("n1", "softmax", "n0", dim=-1)),
     "tables": _case(_ROWS, node("n0", "gelu", "x"), node("n1", "tanh", "n0"), node("n2", "hardswish", "n1")),
-    "join": _joined(),
-    "join-softmax": _joined(node("n3", "softmax", "n2", dim=1)),
-    "join-mean": _joined(node("n3", "mean", "n2", dims=[2], keepdim=True)),
     "constants-softmax": _constant_cases(node("n2", "softmax", "n1", dim=-1)),
     "constants-mean": _constant_cases(node("n2", "mean", "n1", dims=[1], keepdim=True)),
 }

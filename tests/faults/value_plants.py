@@ -227,12 +227,6 @@ def _pad_moved(original: Any, self: Any, input_tensor: Any, pad: Any, value: Any
     return original(self, input_tensor, pad, value + (10 * qparams[0].scale if qparams else 0), meta)
 
 
-def _fold_scaled(original: Any, self: Any, node: Any, user: Any, graph_module: Any) -> Any:
-    scale = node.args[1]
-    node.update_arg(1, scale * 1.2)
-    return original(self, node, user, graph_module)
-
-
 def _multiplier_off(changed: list[str]) -> AbstractContextManager[None]:
     """The serializer doubles the multipliers' shift."""
     from executorch.backends.arm.operators import op_tosa_rescale
@@ -271,7 +265,7 @@ PLANTS = (
         "fold-sum-zero-point",
         "FoldAndAnnotateQParamsPass",
         _after(*_FOLD, partial(_qparams_changed, "input_qparams", ("aten.sum",), 1.0, 9)),
-        ("softmax", "mean", "norm", "wide-mean"),
+        ("softmax", "mean", "norm"),
     ),
     ValuePlant(
         "rescale32-scale",
@@ -283,7 +277,7 @@ PLANTS = (
         "rescale32-input",
         "InsertRescaleInt32Pass",
         _after(*_RESCALES, partial(_read_moved, 11)),
-        ("softmax", "mean", "norm", "arithmetic"),
+        ("softmax", "mean", "norm"),
     ),
     ValuePlant(
         "rescale32-zero-point",
@@ -353,7 +347,7 @@ PLANTS = (
             "PropagateViewCopyPermuteUpPass",
             partial(_order_changed, "aten.permute_copy"),
         ),
-        ("softmax", "mean", "moves", "attention", "matmul-mean"),
+        ("softmax", "mean", "moves"),
     ),
     ValuePlant(
         "permute-down",
@@ -363,13 +357,7 @@ PLANTS = (
             "PropagateViewCopyPermuteDownPass",
             partial(_order_changed, "aten.permute_copy"),
         ),
-        ("softmax", "mean", "moves", "attention"),
-    ),
-    ValuePlant(
-        "dq-q-scale",
-        "InsertRescalePass",
-        _helper("insert_rescales_pass", "InsertRescalePass", "fold_dq_q_to_rescale", _fold_scaled),
-        ("join", "join-softmax", "join-mean"),
+        ("softmax", "mean", "moves"),
     ),
     ValuePlant(
         "avg-pool-window",

@@ -38,7 +38,6 @@ CLEAN = {
     "softmax-a16w8": CASES["wide-softmax"],
     "mean": CASES["mean"],
     "mean-a16w8": CASES["wide-mean"],
-    "pools": CASES["pools"],
 }
 
 

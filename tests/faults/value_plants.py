@@ -295,7 +295,7 @@ PLANTS = (
         "clamp-codes",
         "QuantizeClampArgumentsPass",
         _after("fold_qdq_with_annotated_qparams_pass", "QuantizeClampArgumentsPass", partial(_clamp_moved, 30)),
-        ("mean", "pools", "moves", "arithmetic"),
+        ("mean", "moves", "arithmetic"),
     ),
     ValuePlant(
         "table-rolled",
@@ -369,7 +369,7 @@ PLANTS = (
         "avg-pool-window",
         "RewriteAvgPool2dPass",
         _after("rewrite_avg_pool2d_pass", "RewriteAvgPool2dPass", _window_moved),
-        ("pools", "pool-softmax"),
+        ("pool-softmax",),
     ),
     ValuePlant(
         "max-pool-window",

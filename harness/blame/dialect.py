@@ -9,6 +9,7 @@ Imports torch; runs in worker processes only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,8 @@ class Context:
 
 
 Kernel = Callable[..., Any]
+WIDE = torch.int64
+"""Stands for int48, which torch has not."""
 
 
 def rescale(
@@ -51,13 +54,36 @@ def rescale(
     input_unsigned: bool = False,
     output_unsigned: bool = False,
 ) -> torch.Tensor:
-    """RESCALE with one rounding, halves upward, saturating."""
+    """RESCALE with one rounding, halves upward, saturating; ratios are encoded as TOSA has them.
+
+    :raises Unsupported: a ratio that has no encoding.
+    """
     codes = x.view(torch.uint8) if input_unsigned and x.dtype == torch.int8 else x
-    ratio = torch.tensor(scales, dtype=torch.float64)
-    values = torch.floor((codes.to(torch.float64) - zero_in) * (ratio if len(scales) > 1 else ratio[0]) + 0.5)
+    pairs = [encoded_ratio(scale, 15 if x.dtype == WIDE else 31) for scale in scales]
+    multiplier, shift = (torch.tensor(items, dtype=torch.int64) for items in zip(*pairs, strict=True))
+    if len(scales) == 1:
+        multiplier, shift = multiplier[0], shift[0]
+    values = ((codes.to(torch.int64) - zero_in) * multiplier + (1 << (shift - 1))) >> shift
     low, high = _range(dtype, unsigned=output_unsigned)
     result = (values + zero_out).clamp(low, high)
     return result.to(torch.uint8).view(torch.int8) if output_unsigned and dtype == torch.int8 else result.to(dtype)
+
+
+def encoded_ratio(scale: float, bits: int) -> tuple[int, int]:
+    """A ratio as multiplier and right shift.
+
+    :param bits: of the multiplier: 31, or 15 after an int48 accumulator.
+    :raises Unsupported: a ratio that no multiplier and shift encode.
+    """
+    mantissa, exponent = math.frexp(scale)
+    multiplier, shift = round(mantissa * (1 << bits)), bits - exponent
+    if multiplier == 1 << bits:
+        multiplier, shift = multiplier >> 1, shift - 1
+    if shift > 62:
+        multiplier, shift = multiplier >> min(31, shift - 62), 62
+    if multiplier < 0 or shift < 2:
+        raise Unsupported(f"RESCALE by {scale}")
+    return multiplier, shift
 
 
 def _range(dtype: torch.dtype, unsigned: bool = False) -> tuple[int, int]:
@@ -76,7 +102,7 @@ def conv2d(
     data = _padded(_centered(context, 0, x).permute(0, 3, 1, 2), pad)
     kernel = w.to(torch.float64).permute(0, 3, 1, 2)
     result = torch.nn.functional.conv2d(data, kernel, None, list(stride), 0, list(dilation))
-    return _accumulated(result.permute(0, 2, 3, 1), bias)
+    return _accumulated(x, result.permute(0, 2, 3, 1), bias)
 
 
 def depthwise(
@@ -87,7 +113,7 @@ def depthwise(
     height, width, channels, multiplier = w.shape
     kernel = w.to(torch.float64).permute(2, 3, 0, 1).reshape(channels * multiplier, 1, height, width)
     result = torch.nn.functional.conv2d(data, kernel, None, list(stride), 0, list(dilation), channels)
-    return _accumulated(result.permute(0, 2, 3, 1), bias)
+    return _accumulated(x, result.permute(0, 2, 3, 1), bias)
 
 
 def conv3d(
@@ -99,7 +125,7 @@ def conv3d(
     data = torch.nn.functional.pad(data, (left, right, top, bottom, front, back))
     kernel = w.to(torch.float64).permute(0, 4, 1, 2, 3)
     result = torch.nn.functional.conv3d(data, kernel, None, list(stride), 0, list(dilation))
-    return _accumulated(result.permute(0, 2, 3, 4, 1), bias)
+    return _accumulated(x, result.permute(0, 2, 3, 4, 1), bias)
 
 
 def transpose_conv2d(
@@ -108,7 +134,7 @@ def transpose_conv2d(
     """TRANSPOSE_CONV2D: w OHWI; out_pad crops (negative) or extends the result."""
     data = _centered(context, 0, x).permute(0, 3, 1, 2)
     result = torch.nn.functional.conv_transpose2d(data, w.to(torch.float64).permute(3, 0, 1, 2), None, list(stride))
-    return _accumulated(_padded(result, out_pad).permute(0, 2, 3, 1), bias)
+    return _accumulated(x, _padded(result, out_pad).permute(0, 2, 3, 1), bias)
 
 
 def _padded(data: torch.Tensor, pad: Any) -> torch.Tensor:
@@ -116,12 +142,17 @@ def _padded(data: torch.Tensor, pad: Any) -> torch.Tensor:
     return torch.nn.functional.pad(data, (left, right, top, bottom))
 
 
-def _accumulated(result: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    return (result + bias.to(torch.float64)).to(torch.int64)
+def _accumulated(x: torch.Tensor, result: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return _accumulator(x, result + bias.to(torch.float64))
+
+
+def _accumulator(x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    """int48 for codes of 16 bits, int32 for those of 8."""
+    return result.to(WIDE if x.dtype == torch.int16 else torch.int32)
 
 
 def matmul(context: Context, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.matmul(_centered(context, 0, a), _centered(context, 1, b)).to(torch.int64)
+    return _accumulator(a, torch.matmul(_centered(context, 0, a), _centered(context, 1, b)))
 
 
 def table(_: Context, x: torch.Tensor, entries: torch.Tensor) -> torch.Tensor:

@@ -21,7 +21,8 @@ from harness.inspection.decisions import CLAMPS, MOVERS, QUANTIZE
 from harness.states import operator_name
 
 _CLAMP_CODES = "QuantizeClampArgumentsPass"
-_FACTORIES = ("full", "arange", "scalar_tensor", "zeros", "ones")
+_TYPED = ("full", "arange", "scalar_tensor", "zeros", "ones", "sum", "prod", "cumsum", "mean")
+"""Operators whose ``dtype`` is the type of their codes once qparams are metadata; their values are real."""
 
 
 def run_graph(live: LiveGraph, inputs: Mapping[str, torch.Tensor], passed: tuple[str, ...]) -> list[torch.Tensor]:
@@ -83,7 +84,7 @@ class _Runner(torch.fx.Interpreter):  # type: ignore[misc]
             _swap(value, lambda part, key=index: _dequantized(part, inside.get(key)))
             for index, value in enumerate(args)
         ]
-        if base in _FACTORIES:
+        if base in _TYPED:
             kwargs = {**kwargs, "dtype": torch.float64}
         result = n.target(*args, **kwargs)
         # fake values are no guide: integer input promotes to float until a later pass says otherwise

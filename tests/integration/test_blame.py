@@ -1,18 +1,20 @@
 """The interpreter of pass states against the TOSA reference model, and brackets of real bugs."""
 
-import numpy as np
 import pytest
 
-from harness.blame.bracket import bracket_values
+from harness.blame.bracket import AFTER, Bracket, bracket_values, stages
 from harness.blame.interpreter import run_graph
+from harness.blame.values import judge_of
 from harness.compat.releases import release_line
 from harness.edge import run_edge_program
 from harness.judging import TOSA
 from harness.legs import arrays_of
 from harness.lowering import StageClock
 from harness.running import examine, observe
+from tests.faults.blame_survey import CASES, survey_row
 from tests.faults.cases import add_case, clamps_case, mul_case
 from tests.faults.plant import FAULTS
+from tests.faults.value_plants import PLANTS
 from tests.integration.conftest import (
     constant_join_case,
     linear_case,
@@ -32,6 +34,10 @@ CLEAN = {
     "mul": mul_case(),
     "clamps": clamps_case(),
     "conv-join": relu_join_case(),
+    "softmax": CASES["softmax"],
+    "softmax-a16w8": CASES["wide-softmax"],
+    "mean": CASES["mean"],
+    "mean-a16w8": CASES["wide-mean"],
 }
 
 
@@ -54,22 +60,17 @@ def test_the_last_graph_gives_the_very_codes_of_the_reference_model(name):
         assert [array.tobytes() for array in got] == [array.tobytes() for array in wanted]
 
 
-@pytest.mark.parametrize("name", ["sigmoid", "linear", "add", "mul", "clamps"])
+@pytest.mark.parametrize("name", ["add", "clamps", "softmax", "softmax-a16w8", "mean"])
 def test_every_graph_of_a_clean_lowering_can_be_evaluated_and_is_right(name):
     seen, lowered = kept(CLEAN[name])
-    calls = []
-
-    def right(outputs):
-        wanted = seen.legs["quantized-eager"].outputs[0]
-        domain = seen.lowering.outputs[0].domain
-        calls.append(float(np.max(np.abs(outputs[0] - wanted[0]))) / domain.scale)
-        return calls[-1] <= 1.01
-
-    bracket = bracket_values(lowered, seen.inputs[0].arrays, right)
     [delegate] = lowered.record.delegates
-    assert len(calls) == len(lowered.graphs[delegate.name])  # none was beyond the interpreter
-    assert bracket.first_wrong == "serializer"  # right after every pass: only what follows could be at fault
-    assert max(calls) <= 1.01
+    for run, item in enumerate(seen.inputs):
+        judge = judge_of(seen, run, 0)
+        final = seen.legs[TOSA].outputs[run]
+        found = stages(lowered, delegate.name, item.arrays, judge, {}, final)
+        assert [stage.name for stage in found] == [graph.name for graph in lowered.graphs[delegate.name]] + [AFTER]
+        assert {stage.name for stage in found if not (stage.right and stage.alike)} == set()
+        assert bracket_values(lowered, item.arrays, judge) == Bracket()
 
 
 @pytest.mark.parametrize("fault", [item for item in FAULTS if item.oracle == "numeric"], ids=lambda item: item.name)
@@ -80,6 +81,16 @@ def test_planted_value_faults_are_bracketed(fault):
     assert numeric.pass_name == fault.blame
     in_vela = numeric.kind == "differs from the TOSA reference"  # named by operation: no pass is at fault
     assert ("; first wrong: step" if in_vela else "first wrong after") in numeric.message
+
+
+@pytest.mark.parametrize(
+    ("plant", "case"),
+    [("rescale32-scale", "softmax"), ("clamp-codes", "mean"), ("table-rolled", "mean"), ("multiplier", "softmax")],
+)
+def test_faults_behind_softmax_and_mean_name_their_pass(plant, case):
+    [planted] = [item for item in PLANTS if item.name == plant]
+    row = survey_row(planted, case)
+    assert (row.verdict, row.named) == ("exact", planted.culprit)
 
 
 @pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")

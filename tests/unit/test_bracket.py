@@ -1,18 +1,23 @@
-"""The bracket from a list of verdicts: right, wrong, not to be evaluated."""
+"""The bracket from the stages of a delegate: right, wrong as the flatbuffer is, wrong otherwise, not evaluated."""
 
-from dataclasses import dataclass
+import numpy as np
+import pytest
 
-from harness.blame.bracket import AFTER, BEFORE, Bracket, _bracket, blamed
-from harness.observation import Mismatch
+from harness.blame.bracket import AFTER, BEFORE, Bracket, Stage, blamed, bracket_of
+from harness.blame.values import _apart, freedom
+from harness.observation import Domain, Envelope, Mismatch
+from tests.faults.blame_survey import verdict_of
 
-
-@dataclass
-class Graph:
-    name: str
+OTHER = "wrong in another way"
 
 
 def bracket(*verdicts):
-    return _bracket([Graph(f"P{index}") for index in range(len(verdicts))], verdicts)
+    """P0, P1… with these verdicts, then a flatbuffer that is wrong."""
+    found = [
+        Stage(f"P{index}", False if verdict == OTHER else verdict, verdict is False)
+        for index, verdict in enumerate(verdicts)
+    ]
+    return bracket_of([*found, Stage(AFTER, False)])
 
 
 def test_adjacent_graphs_give_one_pass():
@@ -21,17 +26,37 @@ def test_adjacent_graphs_give_one_pass():
 
 def test_what_cannot_be_evaluated_widens_the_bracket():
     assert bracket(True, None, False) == Bracket("P0", "P2", False)
-    assert bracket(None, None) == Bracket()
+    assert bracket(None, False) == Bracket(None, "P1", False)
+    assert bracket(None, None) == Bracket(None, AFTER, False)
 
 
-def test_the_last_right_graph_counts():
-    assert bracket(True, False, True, False) == Bracket("P2", "P3", True)
+def test_a_graph_between_wrong_ones_that_cannot_be_evaluated_does_no_harm():
+    assert bracket(True, False, None, False) == Bracket("P0", "P1", True)
 
 
-def test_right_to_the_end_is_the_serializer_and_wrong_from_the_start_is_earlier():
+def test_what_is_wrong_otherwise_than_the_flatbuffer_names_no_pass_alone():
+    assert bracket(True, OTHER, False) == Bracket("P0", "P2", False)
+    assert bracket(True, OTHER, OTHER) == Bracket("P0", AFTER, False)
+    assert bracket(True, False, OTHER, False) == Bracket("P0", "P3", False)
+
+
+def test_what_is_wrong_otherwise_and_then_right_is_no_evidence():
+    assert bracket(True, OTHER, True, False) == Bracket("P2", "P3", True)
+
+
+def test_the_same_wrong_outputs_before_right_ones_widen_the_bracket():
+    assert bracket(True, False, True, False) == Bracket("P0", "P3", False)
+
+
+def test_right_to_the_end_is_the_serializer_and_wrong_from_the_start_is_not_in_this_delegate():
     assert bracket(True, True) == Bracket("P1", AFTER, True)
     assert bracket(True, None) == Bracket("P0", AFTER, False)
-    assert bracket(False, False) == Bracket(None, BEFORE, True)
+    assert bracket(False, False) == Bracket()
+
+
+def test_a_right_flatbuffer_is_not_to_blame():
+    assert bracket_of([Stage("P0", True), Stage(AFTER, True)]) == Bracket()
+    assert bracket_of([Stage(AFTER, None)]) == Bracket()
 
 
 def test_a_mismatch_names_its_bracket():
@@ -41,3 +66,42 @@ def test_a_mismatch_names_its_bracket():
     assert (exact.pass_name, exact.message) == ("P2", "wrong; first wrong after P2")
     wide = blamed(mismatch, Bracket("P0", "P2", False))
     assert (wide.pass_name, wide.last_right) == ("P0..P2", "P0")
+    assert wide.message == "wrong; right after P0, wrong after P2"
+
+
+def test_a_bracket_without_a_right_graph_says_that_it_is_one():
+    wide = blamed(Mismatch("numeric", "outside rounding", "wrong"), Bracket(None, "P2", False))
+    assert (wide.pass_name, wide.last_right) == ("start..P2", "start")
+    assert "right after nothing that could be evaluated" in wide.message
+    before = blamed(Mismatch("numeric", "outside rounding", "wrong"), Bracket(None, BEFORE, True))
+    assert (before.pass_name, before.last_right) == (BEFORE, None)
+
+
+def test_two_roundings_of_a_value_are_at_most_its_envelope_and_a_step_apart():
+    low = np.array([0.0, -1.0, -np.inf])
+    envelope = Envelope(low, np.array([0.5, 1.0, np.inf]))
+    assert freedom(envelope, Domain(0.25, 0, -128, 127)) == 2.0 + 0.375
+    assert 2.0 < freedom(envelope, None) < 2.0 + 1e-6
+
+
+def test_not_a_number_is_apart_from_every_number():
+    one, other = np.array([np.nan, np.nan, 1.0, np.inf]), np.array([np.nan, 1.0, 3.0, np.inf])
+    assert _apart(one, other).tolist() == [0.0, np.inf, 2.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("named", "verdict"),
+    [
+        ("P2", "exact"),
+        ("P1", "WRONG"),
+        ("P1..P2", "bracket"),
+        ("P0..P3", "bracket"),
+        ("P2..P3", "WRONG"),
+        ("P0..P1", "WRONG"),
+        ("start..P2", "bracket"),
+        (None, "none"),
+    ],
+)
+def test_the_survey_holds_what_is_named_against_the_culprit(named, verdict):
+    found = Mismatch("numeric", "outside rounding", "wrong", pass_name=named)
+    assert verdict_of("P2", found, [BEFORE, "P0", "P1", "P2", "P3", AFTER]) == verdict

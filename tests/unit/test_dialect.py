@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.blame.dialect import KERNELS, Context
+from harness.blame.dialect import KERNELS, Context, Unsupported, encoded_ratio
 
 NONE = Context({})
 
@@ -18,6 +18,24 @@ def test_rescale_rounds_halves_upward_and_saturates():
     assert got.tolist() == [1, 0, 2, -1, 64]
     assert rescale(NONE, codes(127, -128), torch.int8, [4.0], 0, 5).tolist() == [127, -128]
     assert rescale(NONE, codes(10, 10), torch.int32, [2.0], 3, 0).tolist() == [14, 14]
+
+
+def test_rescale_multiplies_by_the_ratio_that_tosa_encodes():
+    rescale = KERNELS["RESCALE"]
+    third = 1.0 / 3.0
+    assert encoded_ratio(third, 31) == (round(third * 2**32), 32)
+    assert encoded_ratio(third, 15) == (round(third * 2**16), 16)
+    assert encoded_ratio(1.0 - 2.0**-40, 31) == (2**30, 30)
+    assert encoded_ratio(2.0**-40, 31) == (2**30 >> 8, 62)
+    wide = codes(3 * 2**20, dtype=torch.int64)  # int48: 15 bits of multiplier
+    assert rescale(NONE, wide, torch.int32, [third], 0, 0).tolist() == [(3 * 2**20 * 21845 + 2**15) >> 16]
+    assert rescale(NONE, wide.to(torch.int32), torch.int32, [third], 0, 0).tolist() == [2**20]
+
+
+@pytest.mark.parametrize("scale", [-1.0, 2.0**40])
+def test_a_ratio_without_an_encoding_is_not_evaluated(scale):
+    with pytest.raises(Unsupported):
+        KERNELS["RESCALE"](NONE, codes(1), torch.int8, [scale], 0, 0)
 
 
 def test_rescale_takes_one_scale_a_channel():
@@ -38,6 +56,13 @@ def test_convolution_subtracts_the_zero_point_and_not_from_padding():
     bias = torch.tensor([100], dtype=torch.int32)
     got = KERNELS["CONV2D"](Context({0: 5}), x, w, bias, [1, 1], [1, 1, 1, 1], [1, 1])
     assert got.reshape(-1).tolist() == [108] * 4
+
+
+@pytest.mark.parametrize(("dtype", "accumulator"), [(torch.int8, torch.int32), (torch.int16, torch.int64)])
+def test_accumulators_are_int32_and_for_16_bits_int48(dtype, accumulator):
+    x, w = codes([1, 2], dtype=dtype), codes([3], [4], dtype=dtype)
+    got = KERNELS["MATMUL"](NONE, x[None], w[None])
+    assert (got.dtype, got.tolist()) == (accumulator, [[[11]]])
 
 
 def test_depthwise_keeps_channels_apart():

@@ -22,6 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from harness.compat.warm import between_cases, names, warm_up
 from harness.errors import ArmdiffError, OwnFault, is_ours
 from harness.observation import Mismatch, Observation, Unjudged
@@ -45,7 +47,7 @@ from harness.protocol import (
     send,
 )
 from harness.triage import CRASH, DOMAINS, VALUE_ORACLES, Finding
-from harness.triage.proving import Prover
+from harness.triage.proving import Prover, Remembered
 from harness.unjudged.execution import of_own_fault
 from harness.workers import WITHOUT
 
@@ -70,9 +72,9 @@ def main() -> None:
     send(answers, Stage("ready"))
     from harness.compat.keeping import Keeper
 
-    keeper = Keeper()
+    keeper, remembered = Keeper(), Remembered()
     while (task := receive(sys.stdin.buffer)) is not None:
-        send(answers, _serve(task, lambda stage: send(answers, Stage(stage)), keeper))
+        send(answers, _serve(task, lambda stage: send(answers, Stage(stage)), keeper, remembered))
         between_cases(done=not keeper.holds)
 
 
@@ -106,7 +108,7 @@ def limit_stack() -> None:
     resource.setrlimit(resource.RLIMIT_STACK, (STACK if most == resource.RLIM_INFINITY else min(STACK, most), most))
 
 
-def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Answer:
+def _serve(task: object, announce: Callable[[str], None], keeper: Keeper, remembered: Remembered) -> Answer:
     """The answer to a question; bad input, what cannot be done here, or a fault of armdiff's is one in one line.
 
     What the toolchain raises where that is not expected ends the process: the pool makes a finding of it.
@@ -114,7 +116,7 @@ def _serve(task: object, announce: Callable[[str], None], keeper: Keeper) -> Ans
     assert isinstance(task, (Task, CaptureTask, EmitTask, CompareTask, SweepTask, MaskTask))
     lost: tuple[Unjudged, ...] = ()
     try:
-        return _answer(task, announce, keeper)
+        return _answer(task, announce, keeper, remembered)
     except ArmdiffError as error:
         problem = str(error)
     except Exception as error:
@@ -150,6 +152,7 @@ def _answer(
     task: Task | CaptureTask | EmitTask | CompareTask | SweepTask | MaskTask,
     announce: Callable[[str], None],
     keeper: Keeper,
+    remembered: Remembered,
 ) -> Answer:
     from harness.corrections import chosen
     from harness.corrections.applying import applied
@@ -175,20 +178,23 @@ def _answer(
             from harness.breadth.sweeping import sweep
 
             return sweep(task, announce)
-        return run_task(task, announce, keeper)
+        return run_task(task, announce, keeper, remembered)
 
 
-def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None = None) -> CaseResult:
+def run_task(
+    task: Task, announce: Callable[[str], None], keeper: Keeper | None = None, remembered: Remembered | None = None
+) -> CaseResult:
     """Run one case, re-run it if something was found that is not settled yet, and keep what shows twice.
 
     :param keeper: has what the graph's case before this one left. Only the first run takes it, and none whose
         branches are measured: a finding that taking it caused does not show again, and is told as such.
+    :param remembered: what was proved on the graph's other targets.
     """
     import torch
 
     from harness.branches import is_measured, measured
     from harness.building import load_tensors
-    from harness.case import file_of, read_case
+    from harness.case import case_digest, file_of, read_case
     from harness.compat.keeping import ANEW, Stages
     from harness.compat.releases import arm_folder
     from harness.corrections import applicable_corrections, chosen
@@ -251,7 +257,8 @@ def run_task(task: Task, announce: Callable[[str], None], keeper: Keeper | None 
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
     stock = described(observation, mismatches)
     applicable = applicable_corrections(case.graph, task.corrections, task.known)
-    prover = Prover(task.known, applicable, again, stock)
+    graph = case_digest(msgspec.structs.replace(case, target=""))
+    prover = Prover(task.known, applicable, again, stock, (remembered or Remembered()).of(graph))
     settled = [_settled(item, task, prover) for item in stock]
     confirmed = [item for item in settled if item is not None]
     waiting = [item for item, done in zip(stock, settled, strict=True) if done is None]

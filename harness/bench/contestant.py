@@ -92,14 +92,15 @@ def armdiff() -> Process:
     """A campaign's worker, which is told the bugs of the corpus and the buckets that showed twice before."""
     from harness.compat.keeping import Keeper
     from harness.corpus import bugs_of, entries
+    from harness.triage.proving import Remembered
 
     known = bugs_of(entries(corpus_folders()))
     confirmed: set[str] = set()
-    keeper = Keeper()
+    keeper, remembered = Keeper(), Remembered()
 
     def process(path: str, clock: StageClock) -> str:
         task = Task(case=path, confirmed=tuple(sorted(confirmed)), known=known)
-        result = run_task(task, clock.enter, keeper)
+        result = run_task(task, clock.enter, keeper, remembered)
         confirmed.update(finding.bucket for finding in result.findings)
         for stage, seconds in result.seconds.items():
             clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds

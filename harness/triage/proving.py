@@ -41,6 +41,24 @@ def same_finding(one: Finding, other: Finding) -> bool:
 
 
 @dataclass
+class Remembered:
+    """What corrections proved on one target of a graph: on the others they need not be tried for the same finding.
+
+    A graph's targets share all that corrections touch; what Vela does is not proved by corrections.
+    """
+
+    graph: str = ""
+    found: dict[Key, tuple[str, tuple[str, ...], str]] = field(default_factory=dict)
+
+    def of(self, graph: str) -> Remembered:
+        """What is remembered of a graph; everything else is forgotten."""
+        if graph != self.graph or not graph:
+            self.graph = graph
+            self.found.clear()
+        return self
+
+
+@dataclass
 class Prover:
     """Proves the findings of one case.
 
@@ -48,23 +66,32 @@ class Prover:
     :param applicable: corrections that may touch the case's graph, by name, with the entries that each removes.
     :param again: runs the case with corrections.
     :param stock: every finding of the case without corrections.
+    :param remembered: what was proved on the graph's other targets.
     """
 
     bugs: Sequence[KnownBug]
     applicable: Mapping[str, Sequence[str]]
     again: Again
     stock: Sequence[Finding]
+    remembered: Remembered = field(default_factory=Remembered)
     _runs: dict[tuple[str, ...], frozenset[Key] | None] = field(default_factory=dict)
 
     def resembling(self, finding: Finding) -> Finding:
         """The finding as known, if the correction of an entry that it resembles takes it away."""
+        if (before := self.remembered.found.get(key_of(finding))) is not None and finding.pass_name != "Vela":
+            entry, names, target = before
+            return proved(finding, entry, names, f" on {target}")
         for bug in self.bugs:
             if not bug.corrections or not bug.resembles(finding):
                 continue
             for name in bug.corrections:
                 if self._takes_away(finding, (name,)):
-                    return proved(finding, bug.entry, (name,))
+                    return self._proved(finding, bug.entry, (name,))
         return finding
+
+    def _proved(self, finding: Finding, entry: str, names: tuple[str, ...]) -> Finding:
+        self.remembered.found[key_of(finding)] = entry, names, finding.target
+        return proved(finding, entry, names)
 
     def unlike_any(self, finding: Finding) -> Finding:
         """The finding as known, if any correction takes it away."""
@@ -75,7 +102,7 @@ class Prover:
             return finding
         for name in everything:
             if self._takes_away(finding, (name,)):
-                return proved(finding, self._entry(name, finding), (name,))
+                return self._proved(finding, self._entry(name, finding), (name,))
         return finding
 
     def _entry(self, correction: str, finding: Finding) -> str:

@@ -7,7 +7,7 @@ from harness.place import Place, PlacedOperator
 from harness.triage import Finding
 from harness.triage.conditions import Condition
 from harness.triage.known import KnownBug, judged, kind_of_proof, proved
-from harness.triage.proving import MOST_RUNS, Prover
+from harness.triage.proving import MOST_RUNS, Prover, Remembered
 
 BUCKET = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u55/RESCALE"
 PLACE = Place(
@@ -120,6 +120,22 @@ def test_a_bug_in_another_output_is_not_taken_away():
     made, _ = prover({("fix",): [second]}, stock=(first, second))
     assert made.resembling(first).known
     assert not made.resembling(second).known
+
+
+def test_what_one_target_proved_is_not_tried_on_the_next():
+    remembered = Remembered().of("graph")
+    asked = []
+
+    def again(names):
+        asked.append(names)
+        return [TWO]
+
+    there = msgspec.structs.replace(ONE, bucket=A.replace("tosa-int", "ethos-u85"), target="ethos-u85-256")
+    first = Prover((BUG,), {}, again, (ONE, TWO), remembered).resembling(ONE)
+    second = Prover((BUG,), {}, again, (there,), remembered.of("graph")).resembling(there)
+    assert (first.known, second.known, asked) == (True, True, [("fix",)])
+    assert second.proof == "correction fix alone takes it away on ethos-u55-128"
+    assert remembered.of("another graph").found == {}
 
 
 def test_what_comes_behind_a_failure_is_not_held_against_a_correction():

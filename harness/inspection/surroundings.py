@@ -4,7 +4,7 @@ Facts of every operator: ``rank``, ``out_rank`` (axes of the first operand that 
 ``dtype``, ``out_dtype``, ``batch``, ``out_batch`` (the product of all axes before the last three), ``rows`` (the axis
 before the last two), ``depth`` (the last axis), ``elements``, ``out_elements``, ``kept`` (1 if the result has as many
 elements), ``ones`` (axes of size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1,
-``output`` (its result leaves the graph), ``input`` (it reads an input of the graph) and ``broadcast`` (its operands have
+``output`` (its result leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands have
 unlike shapes).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,

@@ -6,7 +6,8 @@ held against the correction.
 
 First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
 Vela's, all that may touch the graph at once, and if they take it away, each by itself. So a known bug in a new
-bucket is recognised without anybody having listed the bucket.
+bucket is recognised without anybody having listed the bucket. Two may be needed together, where one known bug shows
+once another is gone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from harness.triage.known import KnownBug, proved
 
 MOST_RUNS = 12
 """Runs with corrections that one case may cost."""
+MOST_TOGETHER = 2
+"""Corrections that may be needed together: more of them prove too little."""
 Key = tuple[str, ...]
 Again = Callable[[tuple[str, ...]], Sequence[Finding] | None]
 """Runs the case with corrections; None if it cannot run with them."""
@@ -103,6 +106,13 @@ class Prover:
         for name in everything:
             if self._takes_away(finding, (name,)):
                 return self._proved(finding, self._entry(name, finding), (name,))
+        needed = everything
+        for name in everything:  # one known bug behind another: neither correction does it alone
+            fewer = tuple(item for item in needed if item != name)
+            if len(fewer) > 1 and self._takes_away(finding, fewer, loosely=True):
+                needed = fewer
+        if len(needed) <= MOST_TOGETHER and self._takes_away(finding, needed):
+            return self._proved(finding, self._entry(needed[0], finding), needed)
         return finding
 
     def _entry(self, correction: str, finding: Finding) -> str:

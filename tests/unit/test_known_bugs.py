@@ -153,6 +153,15 @@ def test_a_known_bug_in_a_bucket_that_nobody_listed_is_found_by_trying_all_corre
     assert asked == [("a", "fix"), ("a",), ("fix",)]
 
 
+def test_one_known_bug_behind_another_takes_both_corrections():
+    runs = {("a", "b", "fix"): [], ("a",): [THREE], ("b",): [THREE], ("fix",): [THREE]}
+    runs |= {("b", "fix"): [THREE], ("a", "fix"): [], ("a",): [THREE]}
+    applicable = {"a": ("mine",), "b": ("other",), "fix": ("mine",)}
+    made, _ = prover(runs, applicable=applicable, stock=(THREE,))
+    found = made.unlike_any(THREE)
+    assert (found.entry, found.proof) == ("mine", "correction a and fix together take it away")
+
+
 def test_a_new_bug_costs_one_run_and_stays_new():
     made, asked = prover({("a", "fix"): [THREE]}, applicable={"a": ("other",), "fix": ("mine",)}, stock=(THREE,))
     assert made.unlike_any(THREE) is THREE

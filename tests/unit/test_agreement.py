@@ -42,6 +42,16 @@ def test_a_difference_is_told_once_and_names_both_legs(legs, expected):
     assert [(item.kind, item.legs) for item in differences(seen(**legs))] == expected
 
 
+def test_every_output_is_compared_by_itself():
+    base = observation(RIGHT, RIGHT, low=[-9.0] * 3, high=[9.0] * 3, outputs=3)
+    got = tuple(np.asarray(values, np.float32) for values in (WRONG, RIGHT, OTHER))
+    found = differences(replace(base, legs={**base.legs, MODEL: LegResult((got,))}))
+    assert [(item.kind, item.output, item.distance) for item in found] == [
+        (DIFFERS_FROM_TOSA, 0, 3.0),
+        (DIFFERS_FROM_TOSA, 2, 1.0),
+    ]
+
+
 def test_without_the_reference_model_the_engines_are_still_compared():
     base = seen(model=WRONG, fvp=RIGHT)
     base = replace(base, legs={**base.legs, TOSA: LegResult(failure=Failure("leg", "X", "x"))})

@@ -54,6 +54,26 @@ def test_numeric_measures_where_the_worst_element_is_and_what_that_one_is_allowe
     assert 0.0 <= found.measured["allowed"] < 0.01
 
 
+def test_numeric_judges_every_output_by_itself():
+    """A bug in output 0, known or not, hides none in output 1."""
+    two = observation([0.0, 1.0], [0.0, 1.0], outputs=2)
+    wrong = tuple(np.asarray(values, np.float32) for values in ([0.0, 2.0], [9.0, 1.0]))
+    found = judge("numeric", replace(two, legs={**two.legs, "tosa-reference": LegResult((wrong,))}))
+    assert [(item.measured["output"], item.measured["distance"]) for item in found] == [(0, 2.0), (1, 18.0)]
+
+
+@pytest.mark.parametrize(
+    ("got", "below"), [([-64.0, 0.0], 1), ([-64.0, 1.0], None), ([-62.0, 0.0], None), ([-63.5, 0.0], None)]
+)
+def test_numeric_notes_codes_below_qmin_where_qmin_was_expected(got, below):
+    """Both elements are expected to be right (-63.5 is qmin, -127); the second must not be wrong otherwise."""
+    seen = observation([-63.5, 0.0], got)
+    types = replace(seen.lowering.outputs[0], domain=Domain(0.5, 0, -127, 127))
+    seen = replace(seen, lowering=replace(seen.lowering, outputs=(types,)))
+    places = [item.place.facts.get("below") for item in judge("numeric", seen)]
+    assert places == ([] if got == [-63.5, 0.0] else [below])
+
+
 def test_numeric_says_if_a_mismatch_needs_out_of_range_input():
     [found] = judge("numeric", observation([0.0], [5.0], origin="saturating", in_range=False))
     assert "out-of-range" in found.kind

@@ -1,0 +1,79 @@
+"""Places from graphs: the operators around a tensor, with their facts."""
+
+import numpy as np
+
+from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
+from harness.inspection.surroundings import INPUT, case_place, tosa_place
+from tests.unit.observations import CASE
+
+SHAPES = {
+    "x": (2, 4, 4, 3),
+    "cut": (2, 4, 3, 3),
+    "weight": (8, 3, 3, 3),
+    "conv": (2, 2, 2, 8),
+    "moved": (2, 8, 2, 2),
+    "flat": (2, 32),
+    "other": (2, 4, 4, 3),
+    "far": (2, 8, 2, 2),
+}
+
+
+def graph() -> TosaBlock:
+    """x -> SLICE -> CONV2D -> TRANSPOSE -> RESHAPE, and ABS of x beside it."""
+    tensors = {name: TosaTensor(name, shape, "INT8") for name, shape in SHAPES.items()}
+    tensors["weight"] = TosaTensor("weight", SHAPES["weight"], "INT8", bytes(np.prod(SHAPES["weight"])))
+    made = [
+        ("CONST", (), "weight", {}),
+        ("SLICE", ("x",), "cut", {}),
+        ("CONV2D", ("cut", "weight"), "conv", {"Pad": (1, 0, 1, 0), "Stride": (2, 2), "Dilation": (1, 1)}),
+        ("TRANSPOSE", ("conv",), "moved", {"Perms": (0, 3, 1, 2)}),
+        ("RESHAPE", ("moved",), "flat", {}),
+        ("ABS", ("x",), "other", {}),
+    ]
+    operators = [TosaOperator(index, op, inputs, (out,), more) for index, (op, inputs, out, more) in enumerate(made)]
+    return TosaBlock("main", ("x",), ("flat", "other"), tuple(operators), tensors)
+
+
+def test_a_place_has_the_operators_around_a_tensor_and_the_inputs():
+    place = tosa_place(graph(), ["conv"], {"share": 0.5})
+    assert place is not None
+    assert [item.op for item in place.operators] == [INPUT, "SLICE", "CONV2D", "TRANSPOSE", "RESHAPE", "ABS"]
+    assert [place.operators[index].op for index in place.here] == ["CONV2D"]
+    assert place.facts == {"share": 0.5}
+    assert [item.reads for item in place.operators] == [(), (0,), (1,), (2,), (3,), (0,)]
+
+
+def test_the_facts_of_windows_and_movement():
+    place = tosa_place(graph(), ["conv"], {})
+    assert place is not None
+    facts = {item.op: item.facts for item in place.operators}
+    conv = {
+        "batch": 2,
+        "kernel": 3,
+        "stride": 2,
+        "pad": 2,
+        "pad_before": 2,
+        "channels": 3,
+        "out_channels": 8,
+        "narrow": 2,
+    }
+    assert conv.items() <= facts["CONV2D"].items()
+    assert {"cut": 1, "outer": -2, "input": 1, "kept": 0}.items() <= facts["SLICE"].items()
+    assert {"moved": 1, "moves_first": 0, "rank": 4}.items() <= facts["TRANSPOSE"].items()
+    assert {"last_kept": 0, "ones_only": 0, "output": 1, "kept": 1}.items() <= facts["RESHAPE"].items()
+
+
+def test_the_readers_of_an_input_or_a_constant_are_its_place():
+    found = [tosa_place(graph(), [name], {}) for name in ("x", "weight")]
+    assert [[place.operators[index].op for index in place.here] for place in found if place] == [
+        ["SLICE", "ABS"],
+        ["CONV2D"],
+    ]
+    assert tosa_place(graph(), ["far"], {}) is None
+
+
+def test_a_case_s_whole_graph_is_a_place_in_which_every_operator_may_be_wrong():
+    place = case_place(CASE.graph)
+    assert place is not None
+    assert (place.graph, [item.op for item in place.operators], place.here) == ("aten", ["relu"], (0,))
+    assert {"rank": 2, "elements": 4, "input": 1, "output": 1}.items() <= place.operators[0].facts.items()

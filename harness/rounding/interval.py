@@ -70,7 +70,9 @@ def point(tensor: torch.Tensor) -> Interval:
 
 
 def unbounded_like(tensor: torch.Tensor) -> Interval:
-    """No claim about a value of this shape."""
+    """No claim about a value of this shape; of a truth value, that it is one."""
+    if tensor.dtype == torch.bool:
+        return Interval(torch.zeros(tensor.shape, dtype=torch.bool), torch.ones(tensor.shape, dtype=torch.bool))
     infinite = torch.full(tensor.shape, torch.inf, dtype=torch.float64)
     return Interval(-infinite, infinite)
 

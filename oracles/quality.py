@@ -41,13 +41,13 @@ def judge(observation: Observation) -> list[Mismatch]:
             excess = _excess(floats, codes, envelope, domain)
             largest = float(excess.max(initial=0.0))
             if largest > worst.get(index, (0.0,))[0]:
-                worst[index] = largest, _mismatch(floats, codes, envelope, excess, (run, index), domain is not None)
+                worst[index] = largest, _mismatch(floats, codes, envelope, excess, (run, index), domain)
     return [found for _, (_, found) in sorted(worst.items())]
 
 
 def _excess(floats: Array, codes: Array, envelope: Envelope, domain: Domain | None) -> Array:
     """How far float eager lies outside, in steps (or epsilons of the largest value); 0 where nothing is claimed."""
-    unit = domain.scale if domain else float(np.max(np.abs(codes), initial=0.0)) * 2.0**-23 or 2.0**-126
+    unit = _unit(codes, domain)
     free = margin(envelope, unit, domain is not None) + (LAST_ROUNDING * unit if domain else 0.0)
     judged = np.isfinite(envelope.low) & np.isfinite(envelope.high)
     with np.errstate(invalid="ignore"):
@@ -56,11 +56,19 @@ def _excess(floats: Array, codes: Array, envelope: Envelope, domain: Domain | No
     return excess
 
 
+def _unit(codes: Array, domain: Domain | None) -> float:
+    return domain.scale if domain else float(np.max(np.abs(codes), initial=0.0)) * 2.0**-23 or 2.0**-126
+
+
 def _mismatch(
-    floats: Array, codes: Array, envelope: Envelope, excess: Array, where: tuple[int, int], steps: bool
+    floats: Array, codes: Array, envelope: Envelope, excess: Array, where: tuple[int, int], domain: Domain | None
 ) -> Mismatch:
+    """:ivar bound: in ``measured``, how far rounding itself takes any element of the output from the float function."""
     run, index = where
     at = int(np.argmax(excess))
+    lost = np.maximum(np.maximum(envelope.low - codes, codes - envelope.high), 0.0)
+    claimed = np.isfinite(envelope.low) & np.isfinite(envelope.high)
+    bound = float(np.max(np.where(claimed, lost, 0.0), initial=0.0)) / _unit(codes, domain) + LAST_ROUNDING
     return Mismatch(
         oracle="quality",
         kind="loss beyond quantization",
@@ -73,11 +81,12 @@ def _mismatch(
         ),
         measured={
             "excess": round(float(excess.flat[at]), 4),
-            "unit": "steps" if steps else "epsilons",
+            "unit": "steps" if domain else "epsilons",
             "elements": int(np.sum(excess > 0)),
             "of": int(floats.size),
             "output": index,
             "input": run,
+            "bound": round(bound, 4),
         },
     )
 

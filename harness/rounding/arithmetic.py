@@ -67,7 +67,8 @@ def bilinear(call: Call) -> Interval:
 
     def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         arguments = (a, b, None, *rest) if len(call.args) > 2 else (a, b)
-        return call.overload(*arguments, **call.kwargs)  # type: ignore[no-any-return]
+        result: torch.Tensor = call.overload(*arguments, **call.kwargs)
+        return result
 
     return _product(product, x, w, bias, _bias_shape(call))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.rounding.interval import FLOAT32_EPSILON, Interval, end, intervals_in, swap
+from harness.rounding.interval import FLOAT32_EPSILON, Interval, intervals_in, swap
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,22 @@ class Call:
 
     def at(self, side: str) -> Any:
         """The operator evaluated with every interval at one end."""
-        return self.overload(*end(self.args, side), **end(self.kwargs, side))
+        return self.of(lambda item: item.low if side == "low" else item.high)
 
     def of(self, function: Callable[[Interval], torch.Tensor]) -> Any:
         """The operator evaluated with ``function`` of every interval."""
-        return self.overload(*swap(self.args, function), **swap(self.kwargs, function))
+
+        def taken(item: Interval) -> torch.Tensor:
+            value = function(item)
+            return value.clone() if self.writes else value
+
+        return self.overload(*swap(self.args, taken), **swap(self.kwargs, taken))
+
+    @property
+    def writes(self) -> bool:
+        """Does the operator write into an operand?"""
+        schema = getattr(self.overload, "_schema", None)
+        return schema is not None and bool(schema.is_mutable)
 
 
 Rule = Callable[[Call], Any]

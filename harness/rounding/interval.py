@@ -91,11 +91,6 @@ def hull(first: Interval, second: Interval) -> Interval:
     return Interval(torch.minimum(first.low, second.low), torch.maximum(first.high, second.high))
 
 
-def end(argument: Any, side: str) -> Any:
-    """``argument`` with every interval inside replaced by its ``low`` or ``high`` tensor."""
-    return swap(argument, lambda value: getattr(value, side))
-
-
 def swap(argument: Any, function: Callable[[Interval], Any]) -> Any:
     """``argument`` (nested lists and tuples) with every interval replaced by ``function`` of it."""
     if isinstance(argument, Interval):

@@ -20,10 +20,39 @@ from harness.rounding import freedom
 from harness.rounding.call import Call, Rule, as_interval, extremes, unclaimed_where
 from harness.rounding.interval import FLOAT32_EPSILON, Interval, hull
 
-MONOTONE = """
-    sigmoid tanh exp expm1 log log1p log2 log10 sqrt erf erfinv elu selu leaky_relu celu softplus sinh asinh asin acos
-    acosh atan atanh hardsigmoid floor ceil round trunc sign reciprocal rsqrt
-""".split()
+MONOTONE = [
+    "sigmoid",
+    "tanh",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "erf",
+    "erfinv",
+    "elu",
+    "selu",
+    "leaky_relu",
+    "celu",
+    "softplus",
+    "sinh",
+    "asinh",
+    "asin",
+    "acos",
+    "acosh",
+    "atan",
+    "atanh",
+    "hardsigmoid",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "sign",
+    "reciprocal",
+    "rsqrt",
+]
 TURNS = {"gelu": -0.7517915606498718, "silu": -1.2784645557403564, "hardswish": -1.5, "cosh": 0.0}
 """Where a function that falls and then rises has its minimum."""
 BENDS = ("elu", "selu", "celu", "leaky_relu")
@@ -67,7 +96,7 @@ def raising(call: Call) -> Interval:
     if isinstance(base, Interval) and not isinstance(exponent, (Interval, torch.Tensor)):
         return table(call)
     first, second = as_interval(base), as_interval(exponent)
-    corners = [a**b for a in (first.low, first.high) for b in (second.low, second.high)]
+    corners = [torch.pow(a, b) for a in (first.low, first.high) for b in (second.low, second.high)]
     result = unclaimed_where((first.low <= 0).expand(corners[0].shape), extremes(corners))
     relative = TRANSCENDENTAL_OPERATIONS + second.magnitude * (1 + first.magnitude.log().abs())
     return result.widened(torch.nan_to_num(result.magnitude * relative * FLOAT32_EPSILON, posinf=0.0))
@@ -75,14 +104,11 @@ def raising(call: Call) -> Interval:
 
 def _rounded(call: Call, operand: Interval) -> Interval:
     """The operand moved outward by its rounding, but not out of the function's domain."""
-    low, high = (side - sign * side.abs() * FLOAT32_EPSILON * ARGUMENT_EPSILONS for sign, side in _sides(operand))
     least, most = DOMAIN.get(call.name, (-math.inf, math.inf))
+    by = FLOAT32_EPSILON * ARGUMENT_EPSILONS
+    low, high = operand.low - operand.low.abs() * by, operand.high + operand.high.abs() * by
     low = torch.where(operand.low >= least, low.clamp(min=least), low)
     return Interval(low, torch.where(operand.high <= most, high.clamp(max=most), high))
-
-
-def _sides(operand: Interval) -> tuple[tuple[float, torch.Tensor], tuple[float, torch.Tensor]]:
-    return (1.0, operand.low), (-1.0, operand.high)
 
 
 def _turns(call: Call, argument: Interval) -> list[torch.Tensor]:
@@ -91,8 +117,9 @@ def _turns(call: Call, argument: Interval) -> list[torch.Tensor]:
     if name in PERIODIC:
         first = _next(argument.low, PERIODIC[name], math.pi)
         return [torch.minimum(point, argument.high) for point in (first, first + math.pi)]
+    turn: float | None
     if name == "pow":
-        turn = 0.0 if _even(_exponent(call)) else None
+        turn = 0.0 if _exponent(call) % 2 == 0 else None
     elif name == "gelu" and call.kwargs.get("approximate") == "tanh":
         turn = GELU_BY_TANH
     else:
@@ -120,10 +147,6 @@ def _exponent(call: Call) -> float:
     return float(call.args[1])
 
 
-def _even(exponent: float) -> bool:
-    return exponent % 2 == 0
-
-
 def _remainder(call: Call, argument: Interval, result: Interval) -> Interval:
     """remainder: its whole range where the quotient passes an integer."""
     divisor = float(call.args[1])
@@ -133,7 +156,7 @@ def _remainder(call: Call, argument: Interval, result: Interval) -> Interval:
 
 
 def _apply(call: Call, value: torch.Tensor) -> torch.Tensor:
-    result: torch.Tensor = call.overload(value, *call.args[1:], **call.kwargs)
+    result: torch.Tensor = call.overload(value.clone() if call.writes else value, *call.args[1:], **call.kwargs)
     return result
 
 

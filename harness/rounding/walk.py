@@ -122,9 +122,9 @@ class _Walk:
         if all(item.exact for item in intervals_in(_reals(value))):
             return ()
         inherited = [name for source in node.all_input_nodes for name in self.doubts.get(source, ())]
-        if node not in self.unclaimed and _unbounded(value):
-            if not any(_unbounded(self.values[source]) for source in node.all_input_nodes):
-                self.unclaimed[node] = base_name(node.target)
+        lost = _unbounded(value) and not any(_unbounded(self.values[source]) for source in node.all_input_nodes)
+        if lost and node not in self.unclaimed:
+            self.unclaimed[node] = base_name(node.target)
         own = [self.unclaimed[node]] if node in self.unclaimed else []
         return tuple(dict.fromkeys([*inherited, *own]))
 
@@ -182,7 +182,7 @@ class _Walk:
     def _original(
         self, node: torch.fx.Node, codes: torch.Tensor, scale: torch.Tensor, zero_point: Any, qmin: int, qmax: int
     ) -> Interval:
-        """What a quantized constant was: its float original where the codes stand for it, or half a step around them."""
+        """What a quantized constant was: its original where the codes stand for it, or half a step around them."""
         center = (codes - zero_point) * scale
         low, high = center - 0.5 * scale, center + 0.5 * scale
         # an observer may clip: an end code stands for all that lies beyond
@@ -198,7 +198,8 @@ class _Walk:
         return Interval(torch.where(stands, original, low), torch.where(stands, original, high))
 
     def _envelope(self, result: Any) -> Envelope:
-        value, doubts = result, ()
+        value: Any = result
+        doubts: tuple[str, ...] = ()
         if isinstance(result, torch.fx.Node):
             value, doubts = self.values[result], self.doubts.get(result, ())
         if isinstance(value, Codes):

@@ -93,7 +93,7 @@ def table(call: Call) -> Interval:
 def raising(call: Call) -> Interval:
     """pow: of one activation to a number, or of two operands whose base is positive."""
     base, exponent = call.args[:2]
-    if isinstance(base, Interval) and not isinstance(exponent, (Interval, torch.Tensor)):
+    if isinstance(exponent, (int, float)):
         return table(call)
     first, second = as_interval(base), as_interval(exponent)
     corners = [torch.pow(a, b) for a in (first.low, first.high) for b in (second.low, second.high)]

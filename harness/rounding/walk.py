@@ -65,6 +65,7 @@ class _Walk:
         self.values: dict[torch.fx.Node, Any] = {}
         self.unclaimed: dict[torch.fx.Node, str] = {}
         self.doubts: dict[torch.fx.Node, tuple[str, ...]] = {}
+        self.open: set[torch.fx.Node] = set()
         self.floats: dict[Any, Interval] = {}
 
     def run(self, arrays: tuple[Array, ...]) -> tuple[Envelope, ...]:
@@ -118,15 +119,16 @@ class _Walk:
 
     def _doubts(self, node: torch.fx.Node) -> tuple[str, ...]:
         """Operators of which nothing is claimed and on which a value depends."""
-        value = self.values[node]
-        if all(item.exact for item in intervals_in(_reals(value))):
-            return ()
         inherited = [name for source in node.all_input_nodes for name in self.doubts.get(source, ())]
-        lost = _unbounded(value) and not any(_unbounded(self.values[source]) for source in node.all_input_nodes)
-        if lost and node not in self.unclaimed:
-            self.unclaimed[node] = base_name(node.target)
-        own = [self.unclaimed[node]] if node in self.unclaimed else []
-        return tuple(dict.fromkeys([*inherited, *own]))
+        own = self.unclaimed.get(node)
+        value = _reals(self.values[node])
+        if _unbounded(value):
+            self.open.add(node)
+            if own is None and not any(source in self.open for source in node.all_input_nodes):
+                own = base_name(node.target)
+        elif inherited and all(item.exact for item in intervals_in(value)):
+            return ()  # whatever the others are, the value is this one
+        return tuple(dict.fromkeys([*inherited, *([own] if own else [])]))
 
     def _quantize(self, value: Any, scale: float, zero_point: int, qmin: int, qmax: int) -> Codes:
         value = as_interval(value)
@@ -255,11 +257,10 @@ def _reals(value: Any) -> Any:
 
 def _unbounded(value: Any) -> bool:
     """Is nothing claimed of an element? An infinity that is certain is a value."""
-    return any(bool(_without_claim(item).any()) for item in intervals_in(_reals(value)))
-
-
-def _without_claim(item: Interval) -> torch.Tensor:
-    return (torch.isinf(item.low) | torch.isinf(item.high)) & (item.low != item.high)
+    return any(
+        not item.finite and bool(((torch.isinf(item.low) | torch.isinf(item.high)) & (item.low != item.high)).any())
+        for item in intervals_in(value)
+    )
 
 
 def _float_end(value: Interval) -> torch.Tensor:

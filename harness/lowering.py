@@ -35,6 +35,7 @@ from harness.edge import cpu_nodes, placeholder_names
 from harness.editing import change_domains
 from harness.observation import DelegateRecord, Domain, LoweringRecord, OutputType, ValueType
 from harness.recipe import parse_recipe
+from harness.rounding.originals import constants_of, note_originals
 from harness.sampling import calibration_samples
 from harness.snapshots import NodeState, PassTrace
 from harness.states import StateReader, dim_order_of, operator_name
@@ -169,7 +170,9 @@ def converted(
         for sample in samples:
             prepared(*sample)
     with clock.stage("convert"):
+        constants = constants_of(prepared)
         reference: torch.fx.GraphModule = convert_pt2e(prepared)
+        note_originals(reference, constants)
         if edited:
             change_domains(reference, edited)
     return reference

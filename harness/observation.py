@@ -175,8 +175,8 @@ class Observation:
         implementation of the reference leg's graph may return.
     :param saturation: the same if a lost qmin is forgiven; None where no recipe sets one.
     :param probes: results of the probes that ran, by name (``harness.probes``).
-    :param quantization: the ``quantization`` probe: the same for what the recipe's quantization
-        may do to float eager (calibration inputs only; None elsewhere).
+    :param quantization: the ``quantization`` probe: the float function that the quantized graph
+        stands for, without its rounding (calibration inputs only; None elsewhere).
     """
 
     case: Case

@@ -13,18 +13,20 @@ Three questions use the same walk (``policy``):
   compares the compiled program with this.
 * ``saturation``: the same, if codes below a quantize node's qmin (-127, -32767) but inside the
   integer type were allowed. It tells a lost qmin from every other mismatch.
-* ``quantization``: what may the recipe do to the float model? Quantize nodes add half a step and
-  their clipping, weights half a step. The ``quality`` oracle compares float eager's and
-  quantized eager's outputs with this.
+* ``quantization``: which float function does the quantized graph stand for? Quantize nodes pass
+  values on, constants are what they were before they were quantized (``originals``); nothing is
+  free but float32 error. The ``quality`` oracle compares float eager with this.
 
 Words: an *envelope* or ``Interval`` is the pair (low, high) of one value; *slack* is float32
 evaluation error; *freedom* is what TOSA's integer forms add; *step* is a scale.
 
 Invariants: low <= high; the exact float64 value of the graph lies inside; widening a value never
 narrows a result. A rule that cannot bound its operator returns an infinite envelope and the
-operator's name is reported as unjudged: no claim is better than a wrong one.
+operator's name is reported as unjudged with every output that depends on it: no claim is better
+than a wrong one.
 
 Imports torch; a probe, run in worker processes only. ``interval`` has the values, ``freedom``
-the facts about TOSA's integer forms, ``skipped`` where
-upstream requantizes less than the graph says, ``rules*`` one entry an operator, ``walk`` the interpreter.
+the facts about TOSA's integer forms, ``skipped`` where upstream requantizes less than the graph
+says, ``rules`` one entry an operator (by family in ``arithmetic``, ``moving``, ``truth`` and
+``tables``; ``call`` is what a rule is given), ``walk`` the interpreter.
 """

@@ -60,6 +60,7 @@ def pooled_average(operand: Interval, result_scale: float | None) -> float:
 
 TABLE_SEGMENT = 128
 """Codes between two entries of a 16-bit TABLE (TOSA 1.0, TABLE: 513 entries, 7 fractional bits)."""
+TABLE_SEGMENTS = 512
 
 
 def table_entry(result_scale: float) -> float:

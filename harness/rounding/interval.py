@@ -70,7 +70,9 @@ def point(tensor: torch.Tensor) -> Interval:
 
 
 def unbounded_like(tensor: torch.Tensor) -> Interval:
-    """No claim about a value of this shape."""
+    """No claim about a value of this shape; of a truth value, that it is one."""
+    if tensor.dtype == torch.bool:
+        return Interval(torch.zeros(tensor.shape, dtype=torch.bool), torch.ones(tensor.shape, dtype=torch.bool))
     infinite = torch.full(tensor.shape, torch.inf, dtype=torch.float64)
     return Interval(-infinite, infinite)
 
@@ -87,11 +89,6 @@ def ordered(first: torch.Tensor, second: torch.Tensor) -> Interval:
 def hull(first: Interval, second: Interval) -> Interval:
     """The smallest interval that holds both."""
     return Interval(torch.minimum(first.low, second.low), torch.maximum(first.high, second.high))
-
-
-def end(argument: Any, side: str) -> Any:
-    """``argument`` with every interval inside replaced by its ``low`` or ``high`` tensor."""
-    return swap(argument, lambda value: getattr(value, side))
 
 
 def swap(argument: Any, function: Callable[[Interval], Any]) -> Any:

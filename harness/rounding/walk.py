@@ -1,8 +1,10 @@
 """The walk over a quantized (or float) graph that yields an envelope for every output.
 
-Quantize and dequantize nodes are where the two policies differ (see the package's docstring);
-everything else goes through ``rules``. An operator without a rule is evaluated exactly where its
-operands are exact, and is unjudged elsewhere.
+Quantize and dequantize nodes and quantized constants are where the policies differ (see the
+package's docstring); everything else goes through ``rules``. An operator without a rule is
+evaluated exactly where its operands are exact. Elsewhere nothing is claimed of its result, and
+every value that depends on it carries the operator's name (``Envelope.unjudged``), also behind a
+quantize node, which makes any claim finite again.
 
 Where upstream leaves out a requantization by design (``skipped``) the value before it is allowed
 as well.
@@ -18,7 +20,7 @@ import torch
 
 from harness.distributions import Array
 from harness.observation import Envelope
-from harness.rounding import tables
+from harness.rounding.call import as_interval
 from harness.rounding.interval import (
     FLOAT32_EPSILON,
     Codes,
@@ -29,6 +31,7 @@ from harness.rounding.interval import (
     swap,
     unbounded_like,
 )
+from harness.rounding.originals import known_original
 from harness.rounding.rules import RULES, Call, base_name
 from harness.rounding.skipped import (
     CLAMPS,
@@ -44,8 +47,9 @@ Policy = Literal["rounding", "saturation", "quantization"]
 
 _DEQUANTIZE_CHANNELS = "quantized_decomposed.dequantize_per_channel"
 
-RULES_OF_TABLES = tables.table
-"""Importing ``tables`` registers the unary functions; naming it keeps the import."""
+NO_ORIGINAL = "constant without its float original"
+_REFUSED = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
+"""What torch and the rules raise for operands that they do not take: a range where an index must be known."""
 
 
 def envelopes(graph: torch.fx.GraphModule, arrays: tuple[Array, ...], policy: Policy) -> tuple[Envelope, ...]:
@@ -59,7 +63,10 @@ class _Walk:
         self.module = module
         self.policy = policy
         self.values: dict[torch.fx.Node, Any] = {}
-        self.unjudged: list[str] = []
+        self.unclaimed: dict[torch.fx.Node, str] = {}
+        self.doubts: dict[torch.fx.Node, tuple[str, ...]] = {}
+        self.open: set[torch.fx.Node] = set()
+        self.floats: dict[Any, Interval] = {}
 
     def run(self, arrays: tuple[Array, ...]) -> tuple[Envelope, ...]:
         inputs = iter(arrays)
@@ -70,10 +77,10 @@ class _Walk:
                 self.values[node] = _point(_attribute(self.module, str(node.target)))
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
+                self.doubts[node] = self._doubts(node)
             elif node.op == "output":
-                results = self._argument(node.args[0])
-                leaves = results if isinstance(results, (tuple, list)) else (results,)
-                return tuple(self._envelope(leaf) for leaf in leaves)
+                results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
+                return tuple(self._envelope(result) for result in results)
         raise AssertionError("the graph has no output node")
 
     def _argument(self, argument: Any) -> Any:
@@ -89,39 +96,56 @@ class _Walk:
         if name == DEQUANTIZE:
             return self._dequantize(node, *args[:6])
         if name == _DEQUANTIZE_CHANNELS:
-            return self._dequantize_channels(*args[:4])
-        operands = intervals_in([list(args), list(kwargs.values())])
-        if not operands:
-            return _point_results(target(*args, **kwargs))
-        scale, ends = _reading_quantize(node)
-        rule = RULES.get(name)
-        if rule is not None:
-            return rule(Call(target, tuple(args), kwargs, scale, ends))
-        if name == "getitem" or name == "_operator.getitem":
+            return self._dequantize_channels(node, *args[:6])
+        if name in ("getitem", "_operator.getitem"):
             return args[0][args[1]]
-        return self._without_rule(target, args, kwargs, operands, name)
-
-    def _without_rule(self, target: Any, args: Any, kwargs: Any, operands: list[Interval], name: str) -> Any:
-        exact = target(*swap(args, _float_end), **swap(kwargs, _float_end))
-        if all(operand.exact for operand in operands):
-            return _point_results(exact)
-        self.unjudged.append(name)
+        operands = intervals_in([list(args), list(kwargs.values())])
+        try:
+            if not operands:
+                return _point_results(target(*args, **kwargs))
+            rule = RULES.get(name)
+            if rule is not None:
+                ends = (None, None) if self.policy == "quantization" else _reading_quantize(node)
+                return rule(Call(target, tuple(args), kwargs, *ends))
+            exact = target(*swap(args, _float_end), **swap(kwargs, _float_end))
+            if all(operand.exact for operand in operands):
+                return _point_results(exact)
+        except _REFUSED:
+            if "val" not in node.meta:
+                raise
+            exact = node.meta["val"]
+        self.unclaimed[node] = name
         return _unbounded_results(exact)
 
-    def _quantize(self, value: Interval, scale: float, zero_point: int, qmin: int, qmax: int) -> Codes:
+    def _doubts(self, node: torch.fx.Node) -> tuple[str, ...]:
+        """Operators of which nothing is claimed and on which a value depends."""
+        inherited = [name for source in node.all_input_nodes for name in self.doubts.get(source, ())]
+        own = self.unclaimed.get(node)
+        value = _reals(self.values[node])
+        if _unbounded(value):
+            self.open.add(node)
+            if own is None and not any(source in self.open for source in node.all_input_nodes):
+                own = base_name(node.target)
+        elif inherited and all(item.exact for item in intervals_in(value)):
+            return ()  # whatever the others are, the value is this one
+        return tuple(dict.fromkeys([*inherited, *([own] if own else [])]))
+
+    def _quantize(self, value: Any, scale: float, zero_point: int, qmin: int, qmax: int) -> Codes:
+        value = as_interval(value)
         steps_low, steps_high = value.low / scale, value.high / scale
-        slack_low, slack_high = (steps.abs() * FLOAT32_EPSILON * 4 for steps in (steps_low, steps_high))
+        if self.policy == "quantization":
+            return Codes(Interval(steps_low + zero_point, steps_high + zero_point), value)
+        slack_low, slack_high = (
+            torch.nan_to_num(steps.abs() * FLOAT32_EPSILON * 4, posinf=0.0) for steps in (steps_low, steps_high)
+        )
         if self.policy == "rounding":
             low = torch.ceil(steps_low - slack_low - 0.5) + zero_point
             high = torch.floor(steps_high + slack_high + 0.5) + zero_point
             codes = Interval(low.clamp(qmin, qmax), high.clamp(qmin, qmax))
-        elif self.policy == "saturation":
+        else:
             low = torch.ceil(steps_low - slack_low - 0.5) + zero_point
             high = torch.floor(steps_high + slack_high + 0.5) + zero_point
             codes = Interval(low.clamp(_lowest_code(qmin), qmax), high.clamp(qmin, qmax))
-        else:
-            low, high = steps_low - 0.5 + zero_point, steps_high + 0.5 + zero_point
-            codes = hull(Interval(low, high), Interval(low.clamp(qmin, qmax), high.clamp(qmin, qmax)))
         return Codes(codes, value)
 
     def _dequantize(
@@ -131,8 +155,8 @@ class _Walk:
         if isinstance(value, Codes):
             codes = value.codes
             result = Interval((codes.low - zero_point) * scale, (codes.high - zero_point) * scale, scale, bits)
-            if self.policy == "quantization":
-                return result
+            if self.policy == "quantization":  # the same for every reader: a value times itself is a square
+                return self.floats.setdefault(node.args, Interval(result.low, result.high))
             if between_clamps(node):
                 lowest, highest = (qmin - zero_point) * scale, (qmax - zero_point) * scale
                 held = Interval(value.before.low.clamp(lowest, highest), value.before.high.clamp(lowest, highest))
@@ -140,32 +164,53 @@ class _Walk:
             if saturation_skipped(node):
                 return replace(hull(result, value.before), scale=scale, bits=bits)
             return result
-        center = (value.low - zero_point) * scale  # a constant, quantized ahead of time
-        if self.policy != "quantization":
-            return Interval(center, center, scale, bits)
-        low, high = center - 0.5 * scale, center + 0.5 * scale
-        if not _is_weight(node):  # its observer may have clipped it: an end code stands for all beyond
-            low = torch.where(value.low <= qmin, -torch.inf, low)
-            high = torch.where(value.low >= qmax, torch.inf, high)
-        return Interval(low, high, scale, bits)
+        codes = as_interval(value)  # a constant, quantized ahead of time
+        if self.policy == "quantization":
+            return self._original(node, codes.low, torch.tensor(scale, dtype=torch.float64), zero_point, qmin, qmax)
+        return Interval((codes.low - zero_point) * scale, (codes.high - zero_point) * scale, scale, bits)
 
-    def _dequantize_channels(self, value: Interval, scales: Any, zero_points: Any, axis: int) -> Interval:
-        shape = [1] * value.low.dim()
+    def _dequantize_channels(
+        self, node: torch.fx.Node, value: Any, scales: Any, zero_points: Any, axis: int, qmin: int, qmax: int
+    ) -> Interval:
+        codes = as_interval(value).low
+        shape = [1] * codes.dim()
         shape[axis] = -1
-        scale = scales.low.reshape(shape)
-        zero_point = zero_points.low.reshape(shape) if isinstance(zero_points, Interval) else zero_points.reshape(shape)
-        half = 0.5 if self.policy == "quantization" else 0.0
-        center = (value.low - zero_point) * scale
-        return Interval(center - half * scale, center + half * scale)
+        scale, zero_point = (as_interval(item).low.reshape(shape) for item in (scales, zero_points))
+        if self.policy == "quantization":
+            return self._original(node, codes, scale, zero_point, qmin, qmax)
+        center = (codes - zero_point) * scale
+        return Interval(center, center)
 
-    def _envelope(self, value: Any) -> Envelope:
+    def _original(
+        self, node: torch.fx.Node, codes: torch.Tensor, scale: torch.Tensor, zero_point: Any, qmin: int, qmax: int
+    ) -> Interval:
+        """What a quantized constant was: its original where the codes stand for it, or half a step around them."""
+        center = (codes - zero_point) * scale
+        low, high = center - 0.5 * scale, center + 0.5 * scale
+        # an observer may clip: an end code stands for all that lies beyond
+        least, most = torch.where(codes <= qmin, -torch.inf, low), torch.where(codes >= qmax, torch.inf, high)
+        original = known_original(node)
+        if original is None:
+            if not _is_weight(node):
+                low, high = least, most
+                self.unclaimed[node] = NO_ORIGINAL
+            return Interval(low, high)
+        slack = original.abs() * FLOAT32_EPSILON * 4 + scale * 1e-3
+        stands = (original >= least - slack) & (original <= most + slack)
+        return Interval(torch.where(stands, original, low), torch.where(stands, original, high))
+
+    def _envelope(self, result: Any) -> Envelope:
+        value: Any = result
+        doubts: tuple[str, ...] = ()
+        if isinstance(result, torch.fx.Node):
+            value, doubts = self.values[result], self.doubts.get(result, ())
         if isinstance(value, Codes):
             value = value.codes
         if isinstance(value, Interval):
             low, high = (part.to(torch.float64).numpy() for part in (value.low, value.high))
         else:
             low = high = np.asarray(value)
-        return Envelope(low, high, tuple(dict.fromkeys(self.unjudged)))
+        return Envelope(low, high, doubts)
 
 
 def _is_weight(node: torch.fx.Node) -> bool:
@@ -186,13 +231,10 @@ def _attribute(module: torch.nn.Module, path: str) -> Any:
 
 
 def _point(value: Any) -> Any:
-    """Floats, truth values and integer codes become exact intervals; int64 stays (indices, sizes)."""
-    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.dtype in _CODE_TYPES):
+    """Floats and truth values become exact intervals; integers stay (codes, indices, sizes)."""
+    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.dtype == torch.bool):
         return point(value.detach())
     return value
-
-
-_CODE_TYPES = (torch.bool, torch.int8, torch.uint8, torch.int16, torch.int32)
 
 
 def _point_results(value: Any) -> Any:
@@ -202,9 +244,23 @@ def _point_results(value: Any) -> Any:
 
 
 def _unbounded_results(value: Any) -> Any:
+    """No claim about values of these shapes and dtypes."""
     if isinstance(value, (tuple, list)):
         return tuple(_unbounded_results(item) for item in value)
     return unbounded_like(value) if isinstance(value, torch.Tensor) else value
+
+
+def _reals(value: Any) -> Any:
+    """A value whose intervals can be counted: quantized codes as their codes."""
+    return value.codes if isinstance(value, Codes) else value
+
+
+def _unbounded(value: Any) -> bool:
+    """Is nothing claimed of an element? An infinity that is certain is a value."""
+    return any(
+        not item.finite and bool(((torch.isinf(item.low) | torch.isinf(item.high)) & (item.low != item.high)).any())
+        for item in intervals_in(value)
+    )
 
 
 def _float_end(value: Interval) -> torch.Tensor:

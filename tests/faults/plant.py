@@ -2,7 +2,7 @@
 
 Each names the upstream issue it stands for, the oracle that must see it, what must be blamed and
 the case on which it shows; the clean twin is the same case without it. One module an oracle:
-``values`` (crash, quality, model-unchanged), ``qparams`` (with numeric), ``constants``,
+``values`` (crash, quality, model-unchanged), ``quality``, ``qparams`` (with numeric), ``constants``,
 ``buffers`` (with outputs), ``streams``, ``plant_probes``.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.faults import buffers, constants, plant_probes, qparams, streams, values
+from tests.faults import buffers, constants, plant_probes, qparams, quality, streams, values
 from tests.faults.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
     *values.FAULTS,
+    *quality.FAULTS,
     *qparams.FAULTS,
     *constants.FAULTS,
     *buffers.FAULTS,

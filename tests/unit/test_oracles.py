@@ -138,14 +138,25 @@ def test_outputs_sees_swapped_codes_of_outputs_in_different_domains():
     assert found.kind == "order"
 
 
-def test_quality_sees_float_outside_what_quantization_explains():
-    wide = Envelope(np.array([0.0, 0.5]), np.array([0.5, 1.5]))
-    seen = observation([0.5, 1.0], [0.5, 1.0], eager=[0.5, 4.0], quantization=wide)
+def test_quality_sees_float_outside_what_the_quantized_graph_stands_for():
+    without_rounding = Envelope(np.array([0.0, 0.5]), np.array([0.5, 1.5]))
+    seen = observation([0.5, 2.0], [0.5, 2.0], eager=[0.5, 4.0], quantization=without_rounding)
     [found] = judge("quality", seen)
-    assert "float 4, quantized 1; quantization explains 0.5 to 1.5" in found.message
+    assert "float 4, quantized 2; without its rounding the quantized graph gives 0.5 to 1.5" in found.message
     unit = seen.lowering.outputs[0].domain.scale
-    assert (found.measured["input"], found.measured["bound"] * unit) == (0, 0.5)  # from the quantized values
-    assert judge("quality", observation([0.5, 1.0], [0.5, 1.0], eager=[0.2, 1.2], quantization=wide)) == []
+    assert found.measured["input"] == 0
+    assert found.measured["excess"] * unit == pytest.approx(2.5 - 0.5 * unit, abs=0.01)
+    assert found.measured["bound"] == 0.5 / unit + 0.5  # rounding took the second element from 1.5 to 2
+    assert judge("quality", observation([0.5, 1.0], [0.5, 1.0], eager=[0.2, 1.2], quantization=without_rounding)) == []
+
+
+def test_quality_leaves_half_a_step_to_the_output_s_own_rounding_and_judges_no_infinite_end():
+    exact = Envelope(np.array([1.0, -np.inf]), np.array([1.0, np.inf]))
+    step = CLEAN.lowering.outputs[0].domain.scale
+    near, far = [1.0 + 0.49 * step, 9.0], [1.0 + 0.6 * step, 9.0]
+    assert judge("quality", observation([1.0, 1.0], [1.0, 1.0], eager=near, quantization=exact)) == []
+    [found] = judge("quality", observation([1.0, 1.0], [1.0, 1.0], eager=far, quantization=exact))
+    assert found.measured["elements"] == 1
 
 
 def test_model_unchanged_names_what_changed():

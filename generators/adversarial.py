@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 
 from generators.sizes import pick
-from harness.case import Distribution, Graph, Node
-from harness.operators import Draw
-from harness.registry import calibration_kinds, operators
+from harness.case.case import Distribution, Graph, Node
+from harness.case.operators import Draw
+from harness.case.registry import calibration_kinds, operators
 
 SIBLING = [
     ("shifted", {"low": 0.0, "high": 1.0, "offset": -0.065}),

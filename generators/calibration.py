@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from harness.case import Attributes
-from harness.distributions import Array, CalibrationKind
-from harness.operators import Draw
+from harness.case.case import Attributes
+from harness.case.distributions import Array, CalibrationKind
+from harness.case.operators import Draw
 
 Random = np.random.Generator
 Shape = tuple[int, ...]
@@ -93,7 +93,7 @@ def _disjoint(rng: Random, shape: Shape, p: Attributes, index: int, count: int) 
 
 
 def _recorded(rng: Random, shape: Shape, p: Attributes, index: int, count: int) -> Array:
-    raise AssertionError("recorded values come from the case's tensor file (harness.sampling)")
+    raise AssertionError("recorded values come from the case's tensor file (harness.case.sampling)")
 
 
 DISTRIBUTIONS: tuple[CalibrationKind, ...] = (

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from generators.motifs import MOTIFS
 from generators.pool import GraphPool
 from generators.sizes import draw_any_shape, pick
-from harness.case import Graph
-from harness.operators import Draw
+from harness.case.case import Graph
+from harness.case.operators import Draw
 
 MOST_NODES = 8
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from generators.pool import GraphPool
 from generators.sizes import GROWING, draw_shape, one_in, within
-from harness.case import TensorType
+from harness.case.case import TensorType
 
 
 @dataclass(frozen=True)

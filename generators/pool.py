@@ -1,6 +1,6 @@
 """The graph while it is being drawn: its values, their types, and how to add to it.
 
-``GraphPool`` is what operator strategies see (``harness.operators.Pool``) and what motifs build
+``GraphPool`` is what operator strategies see (``harness.case.operators.Pool``) and what motifs build
 with. It infers the type of everything it adds, so a finished graph is valid by construction.
 
 Words: a *loose* value may lie in memory in another order than its dimensions say (a permuted or
@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from generators.rules import Shape
 from generators.sizes import draw_any_shape, one_in, pick
-from harness.case import Constant, Graph, Input, Node, TensorType
-from harness.operators import Draw, Operator
-from harness.registry import operators
+from harness.case.case import Constant, Graph, Input, Node, TensorType
+from harness.case.operators import Draw, Operator
+from harness.case.registry import operators
 
 MOST_INPUTS = 3
 LITERAL_MOST = 16

@@ -10,9 +10,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from generators.sizes import one_in, pick
-from harness.case import Graph
-from harness.operators import Draw
-from harness.recipe import Recipe
+from harness.case.case import Graph
+from harness.case.operators import Draw
+from harness.case.recipe import Recipe
 
 # one entry is one chance in twenty
 WIDTHS = ("plain",) * 12 + ("a8w8",) * 4 + ("a16w8",) * 4

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.case import Attributes, TensorType
-from harness.operators import ShapeError, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import ShapeError, Types, require
 
 Shape = tuple[int, ...]
 

@@ -24,10 +24,10 @@ from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase, 
 
 from generators.cases import RUN, cases, draw_block, graph_digest, run_seed
 from generators.graphs import graphs
-from harness.case import Case
-from harness.errors import BadInput
-from harness.target import DEFAULT_TARGETS
-from harness.triage import BucketFailure, bucket_exception
+from harness.case.case import Case
+from harness.case.errors import BadInput
+from harness.case.target import DEFAULT_TARGETS
+from harness.triage.findings import BucketFailure, bucket_exception
 
 READ_ONLY = "ro:"
 _REDIS = "redis://"

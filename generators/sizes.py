@@ -18,7 +18,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from generators.rules import Shape
-from harness.operators import Draw
+from harness.case.operators import Draw
 
 Item = TypeVar("Item")
 

@@ -1,7 +1,7 @@
 """``draw_variants``: the same graph and weights under other calibrations and recipes, for the pass-level mode.
 
 Calibration moves scales and zero points, and with them what the Arm passes fold and the serializer writes; a
-recipe moves the ranges of codes. A recipe costs more than a calibration (``harness.breadth``), so that only a few
+recipe moves the ranges of codes. A recipe costs more than a calibration (``harness.campaign.breadth``), so that only a few
 are drawn and every one serves many variants.
 """
 
@@ -16,8 +16,8 @@ from hypothesis.strategies import SearchStrategy
 from generators.adversarial import draw_calibration
 from generators.cases import RUN, SAMPLES, SEEDS, fresh_examples, run_seed
 from generators.recipes import recipes
-from harness.case import Case, case_digest
-from harness.operators import Draw
+from harness.case.case import Case, case_digest
+from harness.case.operators import Draw
 
 PER_RECIPE = 15
 """Variants that one recipe serves: the edge program that a recipe needs costs as much as five of them."""

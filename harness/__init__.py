@@ -6,7 +6,7 @@ observation into *mismatches*; a mismatch with its case is a *finding*; findings
 cause share a *bucket*.
 
 Imports point one way: ``generators`` and ``oracles`` import from ``harness``; ``harness`` finds
-oracles through ``harness.registry``, and imports either only inside the functions that need them;
+oracles through ``harness.case.registry``, and imports either only inside the functions that need them;
 nothing but the pytest plugin imports ``harness.cli``. Modules that need torch say so in their
 docstring; everything else imports in milliseconds.
 """

@@ -20,7 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.artifacts.borders import (
+from harness.artifacts.planning import plan_faults
+from harness.artifacts.program import Call, Plan, ProgramDelegate, ProgramTensor, decode_program
+from harness.artifacts.tosa import TosaBlock, decode_tosa
+from harness.artifacts.vela import ALIGNMENT, SCRATCH, VelaIO, VelaPayload, decode_vela
+from harness.case.errors import BadInput
+from harness.evidence.borders import (
     WIDENED,
     Disagreement,
     against_tosa,
@@ -31,13 +36,8 @@ from harness.artifacts.borders import (
     shared_root,
     tosa_against_vela,
 )
-from harness.artifacts.planning import plan_faults
-from harness.artifacts.program import Call, Plan, ProgramDelegate, ProgramTensor, decode_program
-from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.artifacts.vela import ALIGNMENT, SCRATCH, VelaIO, VelaPayload, decode_vela
-from harness.errors import BadInput
-from harness.inspection.surroundings import tosa_place
-from harness.observation import DelegateRecord, Mismatch, Observation, Oracle
+from harness.evidence.inspection.surroundings import tosa_place
+from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle
 
 VELA_BACKEND = "EthosUBackend"
 MOST_NAMED = 3

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.errors import BadInput
-from harness.inspection.analysis import Analysis, analyse
-from harness.inspection.blame import SERIALIZER, constant_blame, literals_blame
-from harness.inspection.constants import Judged, judged_constants, lost_constants
-from harness.inspection.surroundings import tosa_place
-from harness.judging import first_of_each
-from harness.observation import Mismatch, Observation, Oracle, Unjudged
-from harness.unjudged.execution import outputs_of
+from harness.case.errors import BadInput
+from harness.evidence.inspection.analysis import Analysis, analyse
+from harness.evidence.inspection.blame import SERIALIZER, constant_blame, literals_blame
+from harness.evidence.inspection.constants import Judged, judged_constants, lost_constants
+from harness.evidence.inspection.surroundings import tosa_place
+from harness.evidence.judging import first_of_each
+from harness.evidence.observation import Mismatch, Observation, Oracle, Unjudged
+from harness.triage.unjudged.execution import outputs_of
 
 NAME = "constants"
 UNMATCHED = "unmatched"

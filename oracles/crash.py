@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from harness.observation import Failure, Mismatch, Observation, Oracle, headline
-from harness.unjudged.execution import of_failures
+from harness.evidence.observation import Failure, Mismatch, Observation, Oracle, headline
+from harness.triage.unjudged.execution import of_failures
 
 SIGNATURE_LENGTH = 120
 _SET = re.compile(r"\{([^{}]*)\}")

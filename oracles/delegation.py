@@ -10,8 +10,8 @@ would have computed nothing; operators that the tables do not name, or on a rele
 
 from __future__ import annotations
 
-from harness.observation import Mismatch, Observation, Oracle
-from harness.probes.results import FallenBack
+from harness.evidence.observation import Mismatch, Observation, Oracle
+from harness.pipeline.probes.results import FallenBack
 
 NOTHING_TO_COMPUTE = "empty partition"
 

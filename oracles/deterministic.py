@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.errors import BadInput
+from harness.case.errors import BadInput
+from harness.compat.snapshots import PassTrace
 from harness.ethosu.sameness import payload_difference
-from harness.observation import DelegateRecord, Mismatch, Observation, Oracle, headline
-from harness.probes.graphs import differences
-from harness.probes.results import Repeated
-from harness.snapshots import PassTrace
+from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle, headline
+from harness.pipeline.probes.graphs import differences
+from harness.pipeline.probes.results import Repeated
 from oracles.crash import signature
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.distributions import Array
-from harness.judging import TOSA, place
-from harness.observation import Domain, Mismatch, Observation, Oracle
-from harness.probes.results import TwinRun
+from harness.case.distributions import Array
+from harness.evidence.judging import TOSA, place
+from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
+from harness.pipeline.probes.results import TwinRun
 from oracles.numeric import ORACLE as NUMERIC
 from oracles.outputs import ORACLE as OUTPUTS
 

@@ -10,9 +10,9 @@ then only other *operators* count as a further mismatch.
 
 from __future__ import annotations
 
-from harness.observation import Mismatch, Observation, Oracle, headline
-from harness.probes.graphs import differences
-from harness.probes.results import Repeated
+from harness.evidence.observation import Mismatch, Observation, Oracle, headline
+from harness.pipeline.probes.graphs import differences
+from harness.pipeline.probes.results import Repeated
 
 TRAINING = "training"
 """Last part of a name in ``LoweringRecord.mutated`` that stands for a training flag (torch allows

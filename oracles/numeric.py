@@ -1,7 +1,7 @@
 """``numeric``: the compiled program's values against what rounding allows, element by element.
 
 The reference is quantized eager (float eager for ``TOSA-1.0+FP``); the tolerance is the envelope
-that ``harness.rounding`` derived for exactly this graph and input, so most elements must agree
+that ``harness.evidence.rounding`` derived for exactly this graph and input, so most elements must agree
 exactly and the report prints how wide the envelope was.
 
 Trust: an element whose *reference* value lies outside its own envelope shows a flaw of the
@@ -15,8 +15,8 @@ A mismatch shows "in range" if it occurs on an input within what calibration saw
 kind says that it needs out-of-range input.
 
 Legs that executed the same compiled program must agree with each other bit for bit
-(``harness.agreement``); of legs that are compared so, only the first is held against envelopes.
-Where a single delegate differs from its TOSA graph (``harness.divergence``), that is told instead:
+(``harness.evidence.agreement``); of legs that are compared so, only the first is held against envelopes.
+Where a single delegate differs from its TOSA graph (``harness.locate.divergence``), that is told instead:
 with integers, on inputs from the whole range, and with the first operation that differs.
 """
 
@@ -28,17 +28,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.agreement import DIFFERS_FROM_TOSA, Difference, differences, judged
 from harness.artifacts.tosa import decode_tosa
-from harness.distributions import Array
-from harness.divergence import DelegateComparison, Origin, WrongOutput
-from harness.inspection.surroundings import seen_place, tosa_place
-from harness.judging import MODEL, TOSA, place, reference_leg
-from harness.observation import Domain, Envelope, Mismatch, Observation, Oracle
-from harness.place import Place
-from harness.sampling import EvaluationInput
-from harness.triage import OUT_OF_RANGE
-from harness.unjudged.envelopes import of_rounding
+from harness.case.distributions import Array
+from harness.case.place import Place
+from harness.case.sampling import EvaluationInput
+from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, judged
+from harness.evidence.inspection.surroundings import seen_place, tosa_place
+from harness.evidence.judging import MODEL, TOSA, place, reference_leg
+from harness.evidence.observation import Domain, Envelope, Mismatch, Observation, Oracle
+from harness.locate.divergence import DelegateComparison, Origin, WrongOutput
+from harness.triage.findings import OUT_OF_RANGE
+from harness.triage.unjudged.envelopes import of_rounding
 
 RELATIVE_MARGIN = 2.0**-20
 """Float32 representation of a dequantized code, and of the float64 envelope's ends."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.distributions import Array
-from harness.judging import compiled_legs, reference_leg
-from harness.observation import Domain, Mismatch, Observation, Oracle
+from harness.case.distributions import Array
+from harness.evidence.judging import compiled_legs, reference_leg
+from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
 
 Runs = tuple[tuple[Array, ...], ...]
 

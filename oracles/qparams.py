@@ -8,7 +8,7 @@ Three looks at one delegate:
   said. What is wrong here is the pass's after which it shows first. If a pass raised, what its
   kernel lacked is reported as well.
 * the *flatbuffer*: scale and zero point of every tensor by dimensional analysis
-  (``harness.inspection.units``), TABLE constants against the function in float64, round modes,
+  (``harness.evidence.inspection.units``), TABLE constants against the function in float64, round modes,
   and the range of codes that a clamp, or a quantize node's qmin and qmax, leaves.
 
 One mismatch a delegate and kind: the first in graph order, with the count of the others.
@@ -18,19 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from harness.errors import BadInput
-from harness.inspection.analysis import Analysis, analyse
-from harness.inspection.blame import parameters_blame
-from harness.inspection.lookup import table_problems
-from harness.inspection.metadata import Fault, metadata_faults, start_faults, unfinished_faults
-from harness.inspection.ranges import BEFORE_TABLE, NOT_ENFORCED, range_problems
-from harness.inspection.surroundings import tosa_place, trace_place
-from harness.inspection.units import Problem
-from harness.judging import first_of_each
-from harness.observation import Mismatch, Observation, Oracle
-from harness.place import Fact
-from harness.recipe import parse_recipe
-from harness.snapshots import PassTrace
+from harness.case.errors import BadInput
+from harness.case.place import Fact
+from harness.case.recipe import parse_recipe
+from harness.compat.snapshots import PassTrace
+from harness.evidence.inspection.analysis import Analysis, analyse
+from harness.evidence.inspection.blame import parameters_blame
+from harness.evidence.inspection.lookup import table_problems
+from harness.evidence.inspection.metadata import Fault, metadata_faults, start_faults, unfinished_faults
+from harness.evidence.inspection.ranges import BEFORE_TABLE, NOT_ENFORCED, range_problems
+from harness.evidence.inspection.surroundings import tosa_place, trace_place
+from harness.evidence.inspection.units import Problem
+from harness.evidence.judging import first_of_each
+from harness.evidence.observation import Mismatch, Observation, Oracle
 
 NAME = "qparams"
 

@@ -3,7 +3,7 @@
 Quantization always loses something, and its loss is no defect: half a step at every quantize node,
 clipping, half a step of every constant. What must not change is the function. So the quantized graph
 is walked without its rounding: quantize nodes pass values on as they are, constants are their float
-originals, as they were when the graph was prepared (``harness.rounding``, policy ``quantization``).
+originals, as they were when the graph was prepared (``harness.evidence.rounding``, policy ``quantization``).
 Only float32 error and half a step of the output's own domain are free. Float eager outside of that
 means that the annotator, a transform before it or the conversion changed the function: a lost clamp,
 a wrong axis, a mean over too many elements, a constant whose codes stand for something else.
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.distributions import Array
-from harness.judging import EAGER, QUANTIZED, place
-from harness.observation import Domain, Envelope, Mismatch, Observation, Oracle
-from harness.sampling import EvaluationInput
-from harness.unjudged.envelopes import of_quantization
+from harness.case.distributions import Array
+from harness.case.sampling import EvaluationInput
+from harness.evidence.judging import EAGER, QUANTIZED, place
+from harness.evidence.observation import Domain, Envelope, Mismatch, Observation, Oracle
+from harness.triage.unjudged.envelopes import of_quantization
 from oracles.numeric import margin
 
 LAST_ROUNDING = 0.5

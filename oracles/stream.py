@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.divergence import DelegateComparison
+from harness.case.place import Fact, Place
 from harness.ethosu.records import StreamIssue
-from harness.inspection.surroundings import tosa_place
-from harness.judging import first_of_each
-from harness.observation import Mismatch, Observation, Oracle
-from harness.place import Fact, Place
-from harness.unjudged.execution import of_streams
+from harness.evidence.inspection.surroundings import tosa_place
+from harness.evidence.judging import first_of_each
+from harness.evidence.observation import Mismatch, Observation, Oracle
+from harness.locate.divergence import DelegateComparison
+from harness.triage.unjudged.execution import of_streams
 from oracles import buffers
 
 VELA = "Vela"

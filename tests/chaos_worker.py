@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import worker
-from harness.protocol import CaseResult, Task
+from harness.workers import worker
+from harness.workers.protocol import CaseResult, Task
 
 if TYPE_CHECKING:
-    from harness.compat.keeping import Keeper
+    from harness.compat.warm.keeping import Keeper
 
 
 def segfault() -> None:

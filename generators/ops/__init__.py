@@ -1,4 +1,4 @@
-"""Operator entries, one module a family; ``harness.registry.operators()`` finds them all.
+"""Operator entries, one module a family; ``harness.case.registry.operators()`` finds them all.
 
 To add an operator: write an ``Operator`` entry in the fitting module (or a new one) and append it
 to that module's ``OPERATORS`` tuple. ``tests/unit/test_operators.py`` draws examples of every entry

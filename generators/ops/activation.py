@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 BOUNDS = st.sampled_from([0.0, 1.0, -1.0, 6.0, 0.5, -0.5, 2.0, -2.0, 0.1, 3.0])
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from generators.rules import Shape, broadcast, floats, is_float, number, one
 from generators.sizes import BATCH, PLAIN, one_in, room, within
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
 
 SCALARS = st.sampled_from([1.0, 0.5, 2.0, -1.0, 0.1, 3, -0.25, 10.0])
 SIDES = ("left", "right")

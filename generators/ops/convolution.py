@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from generators.rules import Shape, at_least, flag, floats, integer, integers, is_float, one
 from generators.sizes import BUDGET, one_in, within
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 OUT_CHANNELS = (1, 4, 2, 3, 8, 6, 5, 16)
 KERNELS = (1, 3, 2, 3, 5, 4)

@@ -1,7 +1,7 @@
 """Factories that take shape and dtype from a value: ``full_like`` and its kin.
 
 The pure factories (``full``, ``zeros``, ``arange``…) have no operand and are constants of the
-graph (``harness.constants``). These depend on a value in the graph without depending on what it
+graph (``harness.case.constants``). These depend on a value in the graph without depending on what it
 holds, which is what annotators and constant folding have to notice (seed 000).
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from generators.rules import floats, is_float, number, one
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, Types
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, Types
 
 VALUES = st.sampled_from([0.0, 1.0, 0.5, -1.0, -0.25, 2.0, 3.7])
 

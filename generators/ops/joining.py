@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from generators.rules import axis_of, floats, integer, integers, is_float, one, replaced, some_floats
 from generators.sizes import BUDGET, PLAIN, between, draw_dim, one_in, pick, room, within
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 
 def _joins(type_: TensorType) -> bool:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from generators.rules import axes_of, axis_of, floats, integer, integers, is_float, one
 from generators.sizes import draw_dim, either_end, one_in
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 MOST_RANK = 5
 

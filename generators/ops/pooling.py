@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from generators.rules import Shape, at_least, axes_of, flag, floats, integers, is_float, one
 from generators.sizes import between, one_in, pick, within
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 
 def _pooled(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool) -> int:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from generators.rules import Shape, broadcast, flag, floats, integer, is_float, number, one
 from generators.sizes import BUDGET, PLAIN, one_in, within
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 
 def _infer_linear(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:

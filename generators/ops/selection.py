@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from generators.rules import at_least, axis_of, floats, integer, integers, is_float, number, one, replaced
 from generators.sizes import BATCH, PLAIN, between, draw_dim, either_end, one_in, room, within
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
 
 PAD_VALUES = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.5, -0.3, 5.0])
 

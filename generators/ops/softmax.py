@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from generators.rules import axis_of, floats, integer, is_float, one
 from generators.sizes import draw_dim, one_in
-from harness.case import Attributes, TensorType
-from harness.operators import Choice, Draw, Operator, Pool, Types
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, Types
 
 
 def _infer(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:

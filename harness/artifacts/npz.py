@@ -26,7 +26,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from harness.artifacts.vela import COMMAND_MAGIC, VelaIO, VelaPayload
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 
 MAGIC = b"PK\x03\x04"
 MOST_BYTES = 1 << 29

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from harness.artifacts.flatbuffer import Damage, Table, root_table
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 
 IDENTIFIER = b"ET12"
 MOST_AXES = 16  # kTensorDimensionLimit of runtime/core/exec_aten/util/tensor_dimension_limit.h

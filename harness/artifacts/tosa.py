@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from harness.artifacts.flatbuffer import budget_of
-from harness.distributions import Array
-from harness.errors import BadInput
+from harness.case.distributions import Array
+from harness.case.errors import BadInput
 
 IDENTIFIER = b"TOSA"
 SHAPE = "SHAPE"

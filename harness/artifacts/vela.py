@@ -16,7 +16,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 
 FIRST, LAST = "vela_bin_stream", "vela_end_stream"
 SCRATCH = 1

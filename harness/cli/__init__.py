@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from harness import __version__
+from harness.case.errors import ArmdiffError
 from harness.cli import (
     bench,
     bisect,
@@ -33,7 +34,6 @@ from harness.cli import (
     sweep,
     table,
 )
-from harness.errors import ArmdiffError
 
 
 class _Command(click.Group):

@@ -1,4 +1,4 @@
-"""The verb ``bench``: how fast armdiff is beside upstream's tester and the plain sequence (``harness.bench``).
+"""The verb ``bench``: how fast armdiff is beside upstream's tester and the plain sequence (``harness.cli.benchmark``).
 
 Exit status 0 whatever the figures are: they are for people and CI to judge; with ``--same`` 1 if warm workers emit
 other programs than cold ones. Writes ``bench/`` in ``--out``: the cases, ``bench.json`` and ``bench.html``.
@@ -14,21 +14,21 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
-from harness.bench.contest import Contest, Contestant
-from harness.bench.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
-from harness.bench.figures import Sample
-from harness.bench.growth import chains, measure, sizes_of
-from harness.bench.growth import table as growth_table
-from harness.bench.sameness import compare
-from harness.bench.sameness import lines as sameness_lines
-from harness.bench.subjects import Subject, drawn, models
-from harness.bench.telling import Outcome, as_json, lines, page
-from harness.bench.tricks import gains, table
+from harness.case.errors import CannotRun
+from harness.cli.benchmark.contest import Contest, Contestant
+from harness.cli.benchmark.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
+from harness.cli.benchmark.figures import Sample
+from harness.cli.benchmark.growth import chains, measure, sizes_of
+from harness.cli.benchmark.growth import table as growth_table
+from harness.cli.benchmark.sameness import compare
+from harness.cli.benchmark.sameness import lines as sameness_lines
+from harness.cli.benchmark.subjects import Subject, drawn, models
+from harness.cli.benchmark.telling import Outcome, as_json, lines, page
+from harness.cli.benchmark.tricks import gains, table
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import json_option, out_option, seed_option, target_option
 from harness.cli.results import write_json
-from harness.corpus import corpus_folders, entries
-from harness.errors import CannotRun
+from harness.triage.corpus import corpus_folders, entries
 
 
 @click.command()

@@ -14,12 +14,12 @@ from typing import Any
 
 import click
 
-from harness.case import file_of, read_case
+from harness.case.case import file_of, read_case
+from harness.case.errors import CannotRun
 from harness.cli.lines import environments_of, lines_options
 from harness.cli.options import json_option
 from harness.cli.results import write_json
-from harness.errors import CannotRun
-from harness.lines import OLDEST_FIRST, replayed
+from harness.triage.lines import OLDEST_FIRST, replayed
 
 _UNEXPECTED = 'title = "bisected"\nexpires = 2999-01-01\n'
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import click
 
-from harness.campaign import Options, Progress, graph_cases, run_campaign, write_case
+from harness.campaign.campaign import Options, Progress, graph_cases, run_campaign, write_case
+from harness.campaign.runs import CASES
+from harness.case.target import parse_target
+from harness.cli.console import Reporter
 from harness.cli.environment import need_environment
 from harness.cli.options import correction_option, jobs_option, json_option, out_option, probes_option, seed_option
 from harness.cli.results import finish, write_json
-from harness.console import Reporter
-from harness.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.corrections import chosen
-from harness.masking import Masking
-from harness.pool import Pool
-from harness.probes import ProbeMode
-from harness.protocol import CaseResult, MaskTask
-from harness.runs import CASES
-from harness.target import parse_target
+from harness.pipeline.probes import ProbeMode
+from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
+from harness.triage.masking import Masking
+from harness.workers.pool import Pool
+from harness.workers.protocol import CaseResult, MaskTask
 
 
 @click.command()
@@ -51,7 +51,7 @@ def census(
 
     Example: armdiff census --masking --target ethos-u85-256
     """
-    from harness.census import Census
+    from harness.campaign.census import Census
 
     parse_target(target, "--target")
     need_environment()

@@ -1,4 +1,4 @@
-"""The verb ``certify``: certificates for corrections (``harness.certify``).
+"""The verb ``certify``: certificates for corrections (``harness.campaign.certify``).
 
 Writes ``OUT/<line>/<name>.json`` and ``.md``, and with ``--patch`` ``<name>.patch``. Comparisons are
 kept in OUT, so that an interrupted run goes on where it was.
@@ -15,19 +15,19 @@ import click
 import msgspec
 
 from harness import __version__
-from harness.certify.certifying import Certifier, Plan
-from harness.certify.evidence import Certificate
-from harness.certify.page import markdown
-from harness.certify.patching import patch_difference
+from harness.campaign.certify.certifying import Certifier, Plan
+from harness.campaign.certify.evidence import Certificate
+from harness.campaign.certify.page import markdown
+from harness.campaign.certify.patching import patch_difference
+from harness.case.errors import CannotRun
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, seed_option
 from harness.cli.results import write_json
 from harness.compat.releases import installed, release_line
-from harness.corpus import corpus_folders, entries
 from harness.corrections import Correction, chosen, corrections, find_correction
 from harness.corrections.patch import diff_of, patched_package
-from harness.errors import CannotRun
-from harness.pool import Pool
+from harness.triage.corpus import corpus_folders, entries
+from harness.workers.pool import Pool
 
 
 @click.command()

@@ -10,8 +10,13 @@ from pathlib import Path
 
 import click
 
-from harness.again import Again
-from harness.campaign import Progress
+from harness.campaign.again import Again
+from harness.campaign.campaign import Progress
+from harness.campaign.summary import Tally
+from harness.case.errors import ArmdiffError, BadInput
+from harness.case.recipe import parse_recipe
+from harness.case.target import parse_target
+from harness.cli.console import Reporter
 from harness.cli.environment import need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -26,18 +31,13 @@ from harness.cli.options import (
     verbose_option,
 )
 from harness.cli.results import finish
-from harness.console import Reporter
-from harness.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.corrections import chosen
-from harness.engines import EngineChoice
-from harness.errors import ArmdiffError, BadInput
-from harness.listing import counted_as
-from harness.pool import Pool
-from harness.probes import ProbeMode
-from harness.protocol import CaptureTask, Task
-from harness.recipe import parse_recipe
-from harness.summary import Tally
-from harness.target import parse_target
+from harness.pipeline.engines import EngineChoice
+from harness.pipeline.probes import ProbeMode
+from harness.reports.listing import counted_as
+from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
+from harness.workers.pool import Pool
+from harness.workers.protocol import CaptureTask, Task
 
 
 @click.command()
@@ -78,7 +78,7 @@ def check(
 
     Example: armdiff check my_model.py --target TOSA-1.0+INT --recipe a8w8,qmin=-127
     """
-    from harness.registry import legs as known_legs
+    from harness.case.registry import legs as known_legs
 
     for leg in legs:
         if leg not in known_legs():

@@ -16,14 +16,14 @@ import click
 
 from harness import __version__
 from harness.artifacts import npz, program, vela
-from harness.case import read_case
+from harness.case.case import read_case
+from harness.case.errors import ArmdiffError, BadInput
+from harness.case.target import parse_target
 from harness.cli.environment import need_environment
 from harness.cli.options import correction_option, json_option
 from harness.cli.results import write_json
-from harness.errors import ArmdiffError, BadInput
-from harness.pool import Pool
-from harness.protocol import EmitTask
-from harness.target import parse_target
+from harness.workers.pool import Pool
+from harness.workers.protocol import EmitTask
 
 if TYPE_CHECKING:
     from harness.ethosu.accelerator import Accelerator

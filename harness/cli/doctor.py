@@ -21,7 +21,7 @@ def doctor(json_file: str | None) -> None:
 
     Example: armdiff doctor
     """
-    from harness.doctor import leg_checks, package_checks, required_missing
+    from harness.pipeline.doctor import leg_checks, package_checks, required_missing
 
     checks = [*package_checks(), *leg_checks()]
     write_json(

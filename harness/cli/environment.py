@@ -1,16 +1,16 @@
 """What a verb finds around it: the installed packages.
 
 A verb asks before it starts a worker, so that what is missing is one line and not the death of
-a process. ``harness.doctor`` knows what is required.
+a process. ``harness.pipeline.doctor`` knows what is required.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.engines import EngineChoice, check_engine
-from harness.errors import CannotRun
-from harness.target import parse_target
+from harness.case.errors import CannotRun
+from harness.case.target import parse_target
+from harness.pipeline.engines import EngineChoice, check_engine
 
 
 def installed_line() -> str:
@@ -26,7 +26,7 @@ def need_environment() -> None:
 
     :raises CannotRun: naming them, and how to install the first.
     """
-    from harness.doctor import required_missing
+    from harness.pipeline.doctor import required_missing
 
     missing = required_missing()
     if missing:
@@ -38,6 +38,6 @@ def need_engine(choice: EngineChoice, targets: Iterable[str]) -> None:
 
     :raises CannotRun: there is no FVP for one of them.
     """
-    from harness.legs.ethos_u_fvp import missing
+    from harness.pipeline.legs.ethos_u_fvp import missing
 
     check_engine(choice, map(parse_target, dict.fromkeys(targets)), missing)

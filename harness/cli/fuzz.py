@@ -1,9 +1,9 @@
-"""The verb ``fuzz``: a campaign of drawn graphs (``harness.campaign``), ended by number or by time.
+"""The verb ``fuzz``: a campaign of drawn graphs (``harness.campaign.campaign``), ended by number or by time.
 
 Without either limit it draws 100 graphs. What the corpus and ``--known`` hold is known and does not count as
-new. New buckets are minimized within the time (``harness.concluding``). ``--resume`` goes on with the run in
+new. New buckets are minimized within the time (``harness.reports.concluding``). ``--resume`` goes on with the run in
 ``--out``: what it was asked for is taken from there, and an option that says otherwise is refused. With
-``--cluster`` the cases run on other machines (``harness.cluster``), and all else is the same.
+``--cluster`` the cases run on other machines (``harness.workers.cluster``), and all else is the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.campaign import Options, run_campaign
+from harness.campaign.campaign import Options, run_campaign
+from harness.campaign.runs import Run, previous_run, read_run, set_aside
+from harness.case.errors import ArmdiffError, BadInput
+from harness.cli.console import Reporter
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -38,17 +41,14 @@ from harness.cli.options import (
 )
 from harness.cli.results import finish
 from harness.compat.releases import LINES, installed, release_line
-from harness.concluding import Concluding
-from harness.console import Reporter
-from harness.corpus import Entry, corpus_folders, on_line, with_corrections
 from harness.corrections import chosen
-from harness.engines import EngineChoice
-from harness.errors import ArmdiffError, BadInput
-from harness.known import known_entries
-from harness.pool import CaseRunner, Pool
-from harness.probes import ProbeMode
-from harness.reporting import make_report, write
-from harness.runs import Run, previous_run, read_run, set_aside
+from harness.pipeline.engines import EngineChoice
+from harness.pipeline.probes import ProbeMode
+from harness.reports.concluding import Concluding
+from harness.reports.reporting import make_report, write
+from harness.triage.corpus import Entry, corpus_folders, on_line, with_corrections
+from harness.triage.given import known_entries
+from harness.workers.pool import CaseRunner, Pool
 
 
 @click.command()
@@ -187,7 +187,7 @@ def _workers_of(address: str, corrections: Sequence[str], context: click.Context
     :raises BadInput: an option that means this machine.
     :raises CannotRun: the cluster cannot be used.
     """
-    from harness.cluster.pool import connected
+    from harness.workers.cluster.pool import connected
 
     if context.get_parameter_source("jobs") is not click.core.ParameterSource.DEFAULT:
         raise BadInput("--jobs", "is for this machine, and --cluster was given", "give --nworkers to 'dask worker'")

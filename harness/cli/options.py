@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.case.errors import BadInput
+from harness.case.target import DEFAULT_TARGETS, parse_target
 from harness.corrections import chosen
 from harness.corrections.source import edited_modules
-from harness.errors import BadInput
-from harness.pool import default_jobs
-from harness.target import DEFAULT_TARGETS, parse_target
-from harness.workers import worker_command
+from harness.workers.pool import default_jobs
+from harness.workers.processes import worker_command
 
 
 def read_targets(_: click.Context, __: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:

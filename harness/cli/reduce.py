@@ -1,4 +1,4 @@
-"""The verb ``reduce``: a smaller case in the same bucket (``harness.reduction``).
+"""The verb ``reduce``: a smaller case in the same bucket (``harness.campaign.reduction``).
 
 FINDING is a case file, or a folder with ``case.json``: a corpus entry, or what a report names. It is run first,
 to see what it shows. The search keeps a checkpoint in OUT, so that the same command goes on where it was.
@@ -13,8 +13,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.again import Again
-from harness.case import case_digest, read_case
+from harness.campaign.again import Again
+from harness.campaign.reduction.harm import harm_of, sharing
+from harness.campaign.reduction.minimizing import Terms, minimize
+from harness.campaign.reduction.search import Reduction
+from harness.campaign.runs import Minimized
+from harness.campaign.summary import by_cause
+from harness.case.case import case_digest, read_case
+from harness.case.errors import BadInput
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -26,19 +32,13 @@ from harness.cli.options import (
     read_seconds,
 )
 from harness.cli.results import write_json
-from harness.corpus import Entry, bugs_of, corpus_folders, known_by, with_corrections
 from harness.corrections import chosen
-from harness.engines import EngineChoice
-from harness.errors import BadInput
-from harness.known import known_entries
-from harness.pool import Pool
-from harness.protocol import Task
-from harness.reduction.harm import harm_of, sharing
-from harness.reduction.minimizing import Terms, minimize
-from harness.reduction.search import Reduction
-from harness.runs import Minimized
-from harness.summary import by_cause
-from harness.triage import Finding
+from harness.pipeline.engines import EngineChoice
+from harness.triage.corpus import Entry, bugs_of, corpus_folders, known_by, with_corrections
+from harness.triage.findings import Finding
+from harness.triage.given import known_entries
+from harness.workers.pool import Pool
+from harness.workers.protocol import Task
 
 PROGRESS_EVERY = 10.0
 """Seconds between lines of progress."""

@@ -17,9 +17,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.again import Again
-from harness.building import load_tensors
-from harness.case import Case, file_of, read_case
+from harness.campaign.again import Again
+from harness.campaign.summary import Tally, as_json, counted
+from harness.case.building import load_tensors
+from harness.case.case import Case, file_of, read_case
+from harness.case.errors import BadInput
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -32,17 +34,15 @@ from harness.cli.options import (
     verbose_option,
 )
 from harness.cli.results import finish, write_json
-from harness.corpus import Replayed, bugs_of, corpus_folders, entries, judged, with_corrections
 from harness.corrections import chosen
-from harness.engines import EngineChoice
-from harness.errors import BadInput
-from harness.listing import with_unjudged
-from harness.pool import Pool
-from harness.probes import ProbeMode
-from harness.protocol import CaseResult, Task
-from harness.summary import Tally, as_json, counted
-from harness.triage import DOMAINS
-from harness.unjudged import counting
+from harness.pipeline.engines import EngineChoice
+from harness.pipeline.probes import ProbeMode
+from harness.reports.listing import with_unjudged
+from harness.triage.corpus import Replayed, bugs_of, corpus_folders, entries, judged, with_corrections
+from harness.triage.findings import DOMAINS
+from harness.triage.unjudged import counting
+from harness.workers.pool import Pool
+from harness.workers.protocol import CaseResult, Task
 
 UNUSABLE = 2
 """Exit status if a case could not be run, and nothing new was found in the others."""

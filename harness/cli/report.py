@@ -1,9 +1,9 @@
-"""The verb ``report``: HTML, Markdown, JUnit and JSON from the folders of runs (``harness.reporting``).
+"""The verb ``report``: HTML, Markdown, JUnit and JSON from the folders of runs (``harness.reports.reporting``).
 
 Several runs (the shards of a campaign, or one on several release lines) become one report. It needs none of the
 packages that a run was made with: what is known is looked up for the run's own release line, so that a CI job
 may collect the folders of others and report on them. ``--issues`` also writes the issues that are worth filing
-(``harness.reporting.issues``).
+(``harness.reports.reporting.issues``).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pathlib import Path
 
 import click
 
+from harness.campaign.runs import Run, previous_run, read_run
+from harness.case.errors import BadInput
 from harness.cli.options import json_option, known_option
 from harness.cli.results import write_json
-from harness.corpus import Entry, corpus_folders, on_line, with_corrections
 from harness.corrections import corrections
-from harness.errors import BadInput
-from harness.known import known_entries
-from harness.reporting import Report, judged, report_on, write
-from harness.reporting.issues import MOST, Filed, issues, read_filed, write_issues
-from harness.reporting.words import counted
-from harness.runs import Run, previous_run, read_run
+from harness.reports.reporting import Report, judged, report_on, write
+from harness.reports.reporting.issues import MOST, Filed, issues, read_filed, write_issues
+from harness.reports.reporting.words import counted
+from harness.triage.corpus import Entry, corpus_folders, on_line, with_corrections
+from harness.triage.given import known_entries
 
 TOGETHER = Path("armdiff-report")
 
@@ -64,7 +64,7 @@ def report(
 
     Example: armdiff report night/shard-* --out night/report --issues night/issues --filed issues.json
     """
-    from harness.reporting.plain import data
+    from harness.reports.reporting.plain import data
 
     exists = [item for file in filed for item in read_filed(file)]
     read, bad = _read(runs)

@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 
 import click
 
+from harness.campaign.summary import Tally, as_json
+from harness.case.errors import CannotRun
 from harness.cli.environment import installed_line
-from harness.errors import CannotRun
-from harness.listing import listing, verdict
-from harness.summary import Tally, as_json
+from harness.reports.listing import listing, verdict
 
 
 def write_json(file: str | None, data: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The verb ``sweep``: the pass-level mode (``harness.breadth``), and the full pipeline for what it suspects."""
+"""The verb ``sweep``: the pass-level mode (``harness.campaign.breadth``), and the full pipeline for what it suspects."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 
 import click
 
-from harness.again import Again
-from harness.breadth.choosing import Sweep
-from harness.campaign import Options, Progress, graph_cases, keep_hypothesis_in, write_case
-from harness.case import Case, read_case
+from harness.campaign.again import Again
+from harness.campaign.breadth.choosing import Sweep
+from harness.campaign.campaign import Options, Progress, graph_cases, keep_hypothesis_in, write_case
+from harness.campaign.summary import Tally
+from harness.case.case import Case, read_case
+from harness.case.errors import BadInput
+from harness.case.target import parse_target
+from harness.cli.console import Reporter
 from harness.cli.environment import need_environment
 from harness.cli.options import (
     correction_option,
@@ -23,14 +27,10 @@ from harness.cli.options import (
     seed_option,
 )
 from harness.cli.results import finish
-from harness.console import Reporter
-from harness.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.corrections import chosen
-from harness.errors import BadInput
-from harness.pool import Pool
-from harness.protocol import SweepTask, Task
-from harness.summary import Tally
-from harness.target import parse_target
+from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
+from harness.workers.pool import Pool
+from harness.workers.protocol import SweepTask, Task
 
 
 @click.command()

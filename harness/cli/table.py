@@ -1,6 +1,6 @@
-"""The verb ``table``: the corpus on every release line, as one table (``harness.table``).
+"""The verb ``table``: the corpus on every release line, as one table (``harness.triage.table``).
 
-Lines are replayed one after the other in their own environments (``harness.lines``), or read from the
+Lines are replayed one after the other in their own environments (``harness.triage.lines``), or read from the
 JSON that ``armdiff replay --json`` wrote there.
 """
 
@@ -12,15 +12,15 @@ from typing import Any
 
 import click
 
+from harness.case.errors import BadInput, CannotRun
 from harness.cli.lines import environments_of, lines_options
 from harness.cli.options import jobs_option, json_option
 from harness.cli.results import write_json
 from harness.compat.releases import LINES
-from harness.corpus import corpus_folders
 from harness.corrections import corrections
-from harness.errors import BadInput, CannotRun
-from harness.lines import OLDEST_FIRST, replayed
-from harness.table import html, markdown, merged
+from harness.triage.corpus import corpus_folders
+from harness.triage.lines import OLDEST_FIRST, replayed
+from harness.triage.table import html, markdown, merged
 
 
 @click.command()

@@ -29,9 +29,9 @@ from torchao.quantization.pt2e.observer import FixedQParamsObserver, MinMaxObser
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import QuantizationSpec
 
-from harness.errors import CannotRun
-from harness.recipe import Recipe
-from harness.target import Target
+from harness.case.errors import CannotRun
+from harness.case.recipe import Recipe
+from harness.case.target import Target
 
 __all__ = ["Stack", "convert_pt2e", "edge_config", "prepare_pt2e", "stack_for"]
 

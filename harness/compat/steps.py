@@ -19,7 +19,7 @@ from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from torch._subclasses import FakeTensor
 
 from harness.compat import passes
-from harness.states import ORIGIN
+from harness.compat.states import ORIGIN
 
 _HISTORY = {
     ORIGIN,

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from harness.states import operator_name
+from harness.compat.states import operator_name
 
 _SUPPORT = "executorch.backends.arm.operator_support"
 _LISTS = {

@@ -27,9 +27,9 @@ from executorch.backends.arm.test import common
 from executorch.backends.arm.test.tester import test_pipeline as pipelines
 from executorch.backends.arm.test.tester.quantize import ArmQuantize
 
+from harness.case.recipe import Recipe
+from harness.case.target import Target
 from harness.compat.stack import stack_for
-from harness.recipe import Recipe
-from harness.target import Target
 
 Sample = tuple[torch.Tensor, ...]
 

@@ -1,4 +1,4 @@
-"""Corrected upstream passes: one file a correction, each a ``CORRECTION`` that ``harness.registry`` finds.
+"""Corrected upstream passes: one file a correction, each a ``CORRECTION`` that ``harness.case.registry`` finds.
 
 To add one: a file here with ``CORRECTION = Correction(...)`` (``harness.corrections.correction`` says
 what the fields mean), and its name in a certificate (``armdiff certify NAME``). ``python -m
@@ -15,11 +15,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from harness.case import Graph
+from harness.case.case import Graph
+from harness.case.errors import ArmdiffError, BadInput, CannotRun
 from harness.compat.releases import installed
 from harness.corrections.correction import Change, Correction, Edit
-from harness.errors import ArmdiffError, BadInput, CannotRun
-from harness.triage import has_pattern
+from harness.triage.findings import has_pattern
 from harness.triage.known import KnownBug
 
 __all__ = ["Change", "Correction", "Edit", "applicable_corrections", "chosen", "corrections", "find_correction"]
@@ -27,7 +27,7 @@ __all__ = ["Change", "Correction", "Edit", "applicable_corrections", "chosen", "
 
 def corrections() -> Mapping[str, Correction]:
     """Every correction of the tree, by name."""
-    from harness.registry import corrections as registered
+    from harness.case.registry import corrections as registered
 
     return registered()
 

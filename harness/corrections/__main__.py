@@ -6,8 +6,8 @@ import sys
 
 import click
 
+from harness.case.errors import ArmdiffError
 from harness.corrections.source import digest_of, file_of, source_of
-from harness.errors import ArmdiffError
 
 
 @click.command()

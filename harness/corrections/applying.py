@@ -21,9 +21,9 @@ from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from harness.case.errors import CannotRun
 from harness.corrections.correction import Correction
 from harness.corrections.source import Edited, edited_modules, file_of, node_at
-from harness.errors import CannotRun
 
 _MISSING = object()
 _WRAPS = ("fget", "__wrapped__", "__func__")

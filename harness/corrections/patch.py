@@ -17,9 +17,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.case.errors import CannotRun
 from harness.corrections.correction import Correction
 from harness.corrections.source import Edited, edited_modules, file_of
-from harness.errors import CannotRun
 
 PACKAGE = "executorch"
 

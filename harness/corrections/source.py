@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from harness.case.errors import CannotRun
 from harness.compat.releases import installed
 from harness.corrections.correction import Change, Correction
-from harness.errors import CannotRun
 
 
 @dataclass(frozen=True)

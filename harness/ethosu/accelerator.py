@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 
 
 @dataclass(frozen=True)

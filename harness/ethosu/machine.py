@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.artifacts.vela import VelaIO, VelaPayload
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
 from harness.ethosu.commands import SILENT, decode_commands

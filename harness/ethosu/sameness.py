@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.artifacts.vela import VelaPayload, decode_vela
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.commands import decode_commands, driver_actions
 from harness.ethosu.disassembly import subjects
@@ -23,13 +23,7 @@ from harness.ethosu.operation_text import Subject
 from harness.ethosu.output import GLOBAL
 from harness.ethosu.records import Command, StreamError
 from harness.ethosu.state import kernel_of
-from harness.ethosu.weight_registers import (
-    Range,
-    scale_layout,
-    scale_ranges,
-    weight_geometry,
-    weight_ranges,
-)
+from harness.ethosu.weight_registers import Range, scale_layout, scale_ranges, weight_geometry, weight_ranges
 from harness.ethosu.weights import decode_scales, decode_weights
 
 Decode = Callable[[Subject, tuple[bytes, ...]], Mapping[str, NDArray[Any]]]

@@ -16,8 +16,9 @@ from typing import Literal
 
 import msgspec
 
-from harness.target import parse_target
-from harness.triage import (
+from harness.case.target import parse_target
+from harness.triage.conditions import Condition
+from harness.triage.findings import (
     COARSE_ORACLES,
     CRASH,
     SILENT_DEATH,
@@ -31,7 +32,6 @@ from harness.triage import (
     kind_of_bucket,
     pass_of,
 )
-from harness.triage.conditions import Condition
 
 VALUES = "values"
 _VALUES = (

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.triage import CRASH, Finding, any_range, oracle_of
+from harness.triage.findings import CRASH, Finding, any_range, oracle_of
 from harness.triage.known import KnownBug, proved
 
 MOST_RUNS = 12

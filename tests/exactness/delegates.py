@@ -21,8 +21,8 @@ import msgspec
 import numpy as np
 
 from harness.artifacts.tosa import decode_tosa
-from harness.case import Case, decode_case, encode_case
-from harness.recipe import Recipe, parse_recipe
+from harness.case.case import Case, decode_case, encode_case
+from harness.case.recipe import Recipe, parse_recipe
 from tests.children import Death, spread
 from tests.exactness.preparing import Announce
 from tests.exactness.program import InputSpec, Program, limits
@@ -129,7 +129,7 @@ def _extended(
     missing = [place for place, key in enumerate(keys) if key not in store]
 
     def lower(number: int) -> None:
-        gc.disable()  # as harness.worker: a lowering makes so much garbage that collections would run often
+        gc.disable()  # as harness.workers.worker: a lowering makes so much garbage that collections would run often
         place = missing[number]
         store.save(keys[place], work(cases[place][1]))
         gc.collect()
@@ -180,23 +180,23 @@ def _worker(store: Store) -> Callable[[Case], Lowered]:
     import torch
 
     torch.set_num_threads(1)
-    from harness import running
+    from harness.workers import running
 
     assert running
     logging.disable(logging.WARNING)
     gc.collect()
-    gc.freeze()  # as harness.worker: what the imports leave never dies, and children share its pages
+    gc.freeze()  # as harness.workers.worker: what the imports leave never dies, and children share its pages
     return _lowered
 
 
 def _lowered(case: Case) -> Lowered:
     import torch
 
-    from harness.errors import ArmdiffError
-    from harness.legs.delegates import run_program
-    from harness.legs.tosa_reference import ReferenceModelError, run_flatbuffer
-    from harness.lowering import LoweringFailed, StageClock, compile_program, quantize
-    from harness.sampling import EvaluationInput, calibration_samples
+    from harness.case.errors import ArmdiffError
+    from harness.case.sampling import EvaluationInput, calibration_samples
+    from harness.pipeline.legs.delegates import run_program
+    from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
+    from harness.pipeline.lowering import LoweringFailed, StageClock, compile_program, quantize
 
     torch.compiler.reset()
     try:

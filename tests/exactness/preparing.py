@@ -109,7 +109,7 @@ def _drawn(program: Program, number: int) -> Call:
 
 
 def _call(tosa: bytes, arrays: Sequence[Array]) -> Call:
-    from harness.legs.tosa_reference import ReferenceModelError, run_flatbuffer
+    from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
 
     inputs = tuple(stored(array) for array in arrays)
     try:

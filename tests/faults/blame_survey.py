@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from harness.blame.bracket import AFTER, BEFORE
-from harness.case import Case, Constant
-from harness.errors import ArmdiffError
-from harness.judging import QUANTIZED, TOSA
-from harness.lowering import StageClock
-from harness.observation import Mismatch, Observation
-from harness.running import examine
+from harness.case.case import Case, Constant
+from harness.case.errors import ArmdiffError
+from harness.evidence.judging import QUANTIZED, TOSA
+from harness.evidence.observation import Mismatch, Observation
+from harness.locate.blame.bracket import AFTER, BEFORE
+from harness.pipeline.lowering import StageClock
+from harness.workers.running import examine
 from tests.attributes import CONV_3X3
 from tests.faults.cases import _case
 from tests.faults.value_plants import PLANTS, ValuePlant

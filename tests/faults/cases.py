@@ -1,6 +1,6 @@
 """The cases on which planted faults show; the integration tests' cases serve where they can."""
 
-from harness.case import Case, Constant, Graph, Input
+from harness.case.case import Case, Constant, Graph, Input
 from tests.attributes import CONV_3X3
 from tests.integration.conftest import node, uniform
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
-from harness.case import Case
-from harness.probes import ProbeMode
+from harness.case.case import Case
+from harness.pipeline.probes import ProbeMode
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Fault:
     :param blame: the pass class to be blamed, or ``serializer``, ``Vela``, ``quantizer``;
         None where its oracle can name no place.
     :param planted: opens a context inside which the installed packages have the bug.
-    :param probes: the probes that its oracle needs (``harness.probes``).
+    :param probes: the probes that its oracle needs (``harness.pipeline.probes``).
     """
 
     name: str

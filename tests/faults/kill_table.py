@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.case import encode_case
-from harness.lowering import StageClock
-from harness.observation import Mismatch
-from harness.running import examine, judge, observe
+from harness.case.case import encode_case
+from harness.evidence.observation import Mismatch
+from harness.pipeline.lowering import StageClock
+from harness.workers.running import examine, judge, observe
 from tests.faults.fault import Fault
 from tests.integration.conftest import _observed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager
 
-from harness.case import Case, Graph, Input, Node, TensorType
+from harness.case.case import Case, Graph, Input, Node, TensorType
 from tests.faults.fault import Fault, patched
 from tests.integration.conftest import linear_case, uniform
 

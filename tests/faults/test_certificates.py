@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.certify.certifying import Certifier, Plan
+from harness.campaign.certify.certifying import Certifier, Plan
 from harness.compat.releases import installed
-from harness.corpus import default_corpus, entries
 from harness.corrections import find_correction
-from harness.pool import Pool
+from harness.triage.corpus import default_corpus, entries
+from harness.workers.pool import Pool
 
 WRONG = Path(__file__).parent / "wrong"
 pytestmark = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="written for executorch 1.5.1")

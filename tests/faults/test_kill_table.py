@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from harness.lowering import StageClock
-from harness.running import observe
+from harness.pipeline.lowering import StageClock
+from harness.workers.running import observe
 from tests.faults import kill_table
 from tests.faults.fault import patched
 from tests.faults.plant import FAULTS
@@ -46,7 +46,7 @@ def test_a_crash_names_pass_stage_and_upstream_frame():
 
 
 def test_every_oracle_has_a_planted_fault():
-    from harness.registry import oracles
+    from harness.case.registry import oracles
 
     assert {fault.oracle for fault in FAULTS} == set(oracles())
 

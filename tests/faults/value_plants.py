@@ -17,8 +17,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from harness.blame.bracket import AFTER
-from harness.states import operator_name
+from harness.compat.states import operator_name
+from harness.locate.blame.bracket import AFTER
 from tests.faults.constants import without_constant_folding
 from tests.faults.fault import patched, together
 

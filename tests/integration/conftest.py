@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from harness.case import Case, Constant, Distribution, Graph, Input, Node, Seeds
+from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, Seeds
 from tests.attributes import CONV_3X3
 
 
@@ -92,9 +92,9 @@ def constant_join_case(target="TOSA-1.0+INT"):
 
 @functools.cache
 def _observed(data):
-    from harness.case import decode_case
-    from harness.lowering import StageClock
-    from harness.running import observe
+    from harness.case.case import decode_case
+    from harness.pipeline.lowering import StageClock
+    from harness.workers.running import observe
 
     return observe(decode_case(data), StageClock())
 
@@ -102,6 +102,6 @@ def _observed(data):
 @pytest.fixture(scope="session")
 def observed():
     """``observed(case)``: the observation of a case, computed once."""
-    from harness.case import encode_case
+    from harness.case.case import encode_case
 
     return lambda case: _observed(encode_case(case))

@@ -1,6 +1,6 @@
 """Cases for probes: each offers exactly one metamorphic relation."""
 
-from harness.case import Case, Graph, Input
+from harness.case.case import Case, Graph, Input
 from tests.attributes import CONV_3X3
 from tests.integration.conftest import node, uniform
 

@@ -4,12 +4,12 @@ import pytest
 
 from generators.cases import draw_block
 from generators.variants import draw_variants
-from harness.breadth import sweeping
-from harness.breadth.bed import Bed
-from harness.case import encode_case
-from harness.lowering import StageClock
-from harness.protocol import SweepTask
-from harness.running import compile_case
+from harness.campaign.breadth import sweeping
+from harness.campaign.breadth.bed import Bed
+from harness.case.case import encode_case
+from harness.pipeline.lowering import StageClock
+from harness.workers.protocol import SweepTask
+from harness.workers.running import compile_case
 from tests.faults.plant import FAULTS
 from tests.integration.conftest import relu_join_case
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.bugs import write_bug
-from harness.bugs.__main__ import named
-from harness.case import Case, Graph, Input, Seeds, encode_case, read_case
+from harness.campaign.reduction.harm import VALUES, harm_of, sharing
+from harness.campaign.reduction.minimizing import Terms, minimize
+from harness.case.case import Case, Graph, Input, Seeds, encode_case, read_case
 from harness.compat.releases import release_line
-from harness.corpus import default_corpus, read_entry
-from harness.pool import Pool
-from harness.protocol import Task
-from harness.reduction.harm import VALUES, harm_of, sharing
-from harness.reduction.minimizing import Terms, minimize
+from harness.reports.bugs import write_bug
+from harness.reports.bugs.__main__ import named
+from harness.triage.corpus import default_corpus, read_entry
+from harness.workers.pool import Pool
+from harness.workers.protocol import Task
 from tests.integration.conftest import node, uniform
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="written for the default release line")

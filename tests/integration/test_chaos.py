@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaign import Options, graph_cases, run_campaign
-from harness.case import case_digest
-from harness.pool import Pool
-from harness.protocol import CaseResult
-from harness.runs import Run, read_run
-from harness.summary import Tally
-from harness.workers import Limits
+from harness.campaign.campaign import Options, graph_cases, run_campaign
+from harness.campaign.runs import Run, read_run
+from harness.campaign.summary import Tally
+from harness.case.case import case_digest
+from harness.workers.pool import Pool
+from harness.workers.processes import Limits
+from harness.workers.protocol import CaseResult
 
 GRAPHS = 8
 CHAOS = (sys.executable, "-m", "tests.chaos_worker")
@@ -99,7 +99,7 @@ def test_each_death_is_a_finding_with_its_case_and_stage(disturbed: tuple[Tally,
 
 def test_what_ran_beside_them_is_as_without(disturbed: tuple[Tally, Run, dict[str, str]], tmp_path: Path) -> None:
     _, run, planted = disturbed
-    _, calm = campaign(tmp_path, (sys.executable, "-m", "harness.worker"))
+    _, calm = campaign(tmp_path, (sys.executable, "-m", "harness.workers.worker"))
     expected = {item.number: told(item.result) for item in calm.done}
     undisturbed = [item for item in run.done if Path(item.result.case).stem not in planted]
     assert len(undisturbed) == GRAPHS - len(planted)

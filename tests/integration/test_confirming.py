@@ -2,12 +2,12 @@
 
 import pytest
 
-from harness import running
-from harness.campaign import write_case
+from harness.campaign.campaign import write_case
 from harness.compat.releases import release_line
-from harness.protocol import Task
-from harness.triage import KnownBug
-from harness.worker import run_task
+from harness.triage.findings import KnownBug
+from harness.workers import running
+from harness.workers.protocol import Task
+from harness.workers.worker import run_task
 from tests.integration.conftest import relu_join_case
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from harness.compat.releases import release_line
-from harness.corpus import default_corpus
+from harness.triage.corpus import default_corpus
 from tests.integration.test_commands import armdiff
 
 

@@ -5,16 +5,16 @@ import shutil
 
 import pytest
 
-from harness.campaign import write_case
-from harness.case import Case, Constant, Graph, Node
-from harness.certify.certifying import Plan
-from harness.certify.patching import patch_difference
+from harness.campaign.campaign import write_case
+from harness.campaign.certify.certifying import Plan
+from harness.campaign.certify.patching import patch_difference
+from harness.case.case import Case, Constant, Graph, Node
 from harness.compat.releases import installed
-from harness.corpus import default_corpus, entries, with_corrections
 from harness.corrections import corrections
 from harness.corrections.patch import diff_of, patched_package
-from harness.pool import Pool
-from harness.protocol import Task
+from harness.triage.corpus import default_corpus, entries, with_corrections
+from harness.workers.pool import Pool
+from harness.workers.protocol import Task
 from tests.integration.test_commands import armdiff, check
 
 RELEASE = installed().get("executorch", "")

@@ -15,7 +15,7 @@ import pytest
 from harness.artifacts.program import decode_program
 from harness.artifacts.tosa import decode_tosa
 from harness.artifacts.vela import decode_vela
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 from oracles.buffers import judge
 from tests.integration.conftest import linear_case, relu_join_case, two_outputs_case
 

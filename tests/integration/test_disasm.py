@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from harness.case import encode_case
+from harness.case.case import encode_case
 from harness.cli import main
 from tests.integration.conftest import linear_case, sigmoid_case
 
@@ -80,8 +80,8 @@ def test_a_recipe_that_does_not_fit_the_target(tmp_path):
 
 
 def test_a_case_that_does_not_lower_names_the_stage(tmp_path, monkeypatch):
-    from harness import emission
-    from harness.protocol import EmitTask
+    from harness.workers import emission
+    from harness.workers.protocol import EmitTask
 
     def fails(quantized, clock):
         clock.enter("lower")

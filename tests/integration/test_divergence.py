@@ -7,11 +7,11 @@ import pytest
 
 from harness.artifacts.tosa import decode_tosa
 from harness.artifacts.vela import VelaPayload, decode_vela
-from harness.divergence import compare_delegate, random_draws
-from harness.divergence.reference import all_values, computed, exposing
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.commands import decode_commands
-from harness.legs.tosa_reference import run_flatbuffer
+from harness.locate.divergence import compare_delegate, random_draws
+from harness.locate.divergence.reference import all_values, computed, exposing
+from harness.pipeline.legs.tosa_reference import run_flatbuffer
 from tests.exactness.building import Graph
 from tests.integration.conftest import relu_join_case
 from tests.unit.ethosu.assembling import STOP, U55, feature_map, io, kernel, ofm, operation, payload

@@ -7,7 +7,7 @@ from executorch.exir import pass_base
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from harness.compat.evaluating import evaluate_once, key_of, remembered, share_interpreter
+from harness.compat.warm.evaluating import evaluate_once, key_of, remembered, share_interpreter
 
 
 @pytest.fixture

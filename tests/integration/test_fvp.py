@@ -14,18 +14,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harness.agreement import DIFFERS_FROM_TOSA
-from harness.blame.values import blamed_values
+from harness.case.registry import legs
 from harness.compat.vela import configuration_of, default_configuration
-from harness.fvp.boards import BOARDS
-from harness.fvp.command import command_line
-from harness.fvp.discovery import find_runner
-from harness.judging import EAGER, FVP, MODEL, QUANTIZED, TOSA
-from harness.legs import ethos_u_fvp
-from harness.lowering import EdgeProgram, StageClock
-from harness.observation import Failure, LegResult
-from harness.registry import legs
-from harness.running import _run_leg, examine, judge, observe
+from harness.evidence.agreement import DIFFERS_FROM_TOSA
+from harness.evidence.judging import EAGER, FVP, MODEL, QUANTIZED, TOSA
+from harness.evidence.observation import Failure, LegResult
+from harness.locate.blame.values import blamed_values
+from harness.pipeline.fvp.boards import BOARDS
+from harness.pipeline.fvp.command import command_line
+from harness.pipeline.fvp.discovery import find_runner
+from harness.pipeline.legs import ethos_u_fvp
+from harness.pipeline.lowering import EdgeProgram, StageClock
+from harness.workers.running import _run_leg, examine, judge, observe
 from oracles.crash import judge as crashes
 from tests.fvp import StandIn, ends
 from tests.integration.conftest import sigmoid_case

@@ -5,16 +5,16 @@ import pytest
 import torch
 from executorch.exir.program import _program
 
-from harness.campaign import write_case
-from harness.compat import keeping
-from harness.compat.keeping import ANEW, Keeper
+from harness.campaign.campaign import write_case
+from harness.case.target import DEFAULT_TARGETS
+from harness.compat.warm import keeping
+from harness.compat.warm.keeping import ANEW, Keeper
 from harness.ethosu.sameness import payload_difference
-from harness.lowering import StageClock
-from harness.probes.graphs import differences
-from harness.protocol import Task
-from harness.running import compile_case
-from harness.target import DEFAULT_TARGETS
-from harness.worker import run_task
+from harness.pipeline.lowering import StageClock
+from harness.pipeline.probes.graphs import differences
+from harness.workers.protocol import Task
+from harness.workers.running import compile_case
+from harness.workers.worker import run_task
 from tests.integration.conftest import linear_case, relu_join_case, sigmoid_case
 
 
@@ -129,10 +129,10 @@ def test_what_shows_only_with_something_kept_is_no_finding_and_is_told(tmp_path,
 
 
 def test_a_case_whose_branches_are_measured_takes_nothing(tmp_path, monkeypatch, calls):
-    monkeypatch.setattr("harness.branches.is_measured", lambda case, corrections: True)
+    monkeypatch.setattr("harness.workers.branches.is_measured", lambda case, corrections: True)
     keeper = Keeper()
     for target in DEFAULT_TARGETS[:2]:
         task = Task(case=str(write_case(sigmoid_case(target), tmp_path)))
-        monkeypatch.setattr("harness.running.scheduled", lambda case, mode: ())
+        monkeypatch.setattr("harness.workers.running.scheduled", lambda case, mode: ())
         assert run_task(task, lambda _: None, keeper).branches is not None
     assert calls == {"export": 4, "edge": 2}

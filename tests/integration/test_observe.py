@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.case import read_case
+from harness.case.case import read_case
+from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import release_line
-from harness.judging import FVP, MODEL, TOSA
-from harness.lowering import StageClock
-from harness.running import InvalidCase, examine, judge, observe
-from harness.target import DEFAULT_TARGETS
+from harness.evidence.judging import FVP, MODEL, TOSA
+from harness.pipeline.lowering import StageClock
+from harness.workers.running import InvalidCase, examine, judge, observe
 from oracles.numeric import comparisons
 from tests.integration.conftest import (
     constant_join_case,

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from harness.lowering import StageClock, quantize
-from harness.rounding.walk import envelopes
-from harness.running import built, run_eager
-from harness.sampling import CALIBRATION, evaluation_inputs
+from harness.case.sampling import CALIBRATION, evaluation_inputs
+from harness.evidence.rounding.walk import envelopes
+from harness.pipeline.lowering import StageClock, quantize
+from harness.workers.running import built, run_eager
 from tests.faults.quality import attention_case, layer_norm_case, mean_case
 from tests.integration.conftest import linear_case, relu_join_case
 

@@ -4,15 +4,15 @@ import importlib
 
 import pytest
 
-from harness import running, worker
-from harness.campaign import write_case
-from harness.compat.keeping import Keeper
+from harness.campaign.campaign import write_case
 from harness.compat.releases import release_line
+from harness.compat.warm.keeping import Keeper
 from harness.ethosu import machine
-from harness.judging import MODEL
-from harness.observation import Oracle
-from harness.protocol import Task
-from harness.worker import run_task
+from harness.evidence.judging import MODEL
+from harness.evidence.observation import Oracle
+from harness.workers import running, worker
+from harness.workers.protocol import Task
+from harness.workers.worker import run_task
 from tests.integration.conftest import relu_join_case, sigmoid_case
 
 U55 = "ethos-u55-128"
@@ -71,6 +71,6 @@ def test_what_the_toolchain_raises_ends_the_process(served):
 
 
 def test_the_toolchain_s_packages_are_called_what_they_are():
-    from harness.errors import UPSTREAM
+    from harness.case.errors import UPSTREAM
 
     assert [importlib.util.find_spec(name) is None for name in UPSTREAM[:4]] == [False] * 4

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.lowering import StageClock
-from harness.probes.results import Repeated, TwinRun
-from harness.running import judge, observe
+from harness.pipeline.lowering import StageClock
+from harness.pipeline.probes.results import Repeated, TwinRun
+from harness.workers.running import judge, observe
 from tests.faults.plant_probes import PROBE_FAULTS
 from tests.integration.conftest import node, sigmoid_case, uniform
 from tests.integration.probe_cases import conv_case, join_case, rows_case
@@ -40,7 +40,7 @@ def test_without_probes_only_the_free_look_up_is_there(observed):
 
 
 def test_what_the_recipe_leaves_float_is_no_information(observed):
-    from harness.case import Case, Graph, Input
+    from harness.case.case import Case, Graph, Input
 
     case = Case(
         graph=Graph(

@@ -11,8 +11,8 @@ import subprocess
 
 import pytest
 
-from harness.reporting import write_reports
-from harness.runs import Minimized
+from harness.campaign.runs import Minimized
+from harness.reports.reporting import write_reports
 from tests.unit.reporting_runs import drawn, each_target, entry, finding, join_case, make_run
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

@@ -14,13 +14,22 @@ import numpy as np
 import pytest
 
 from harness.artifacts.npz import decode_npz
-from harness.bugs.verifying import DOES_NOT_SHOW, IO_FILE, NEEDS_ENGINE, SCRIPT, SHOWS, VALUES, outcome_of, readable
-from harness.case import read_case
+from harness.case.case import read_case
+from harness.case.errors import BadInput
 from harness.compat.releases import release_line
-from harness.corpus import Entry, default_corpus, entries
-from harness.divergence import compare_delegate
-from harness.divergence.draws import Draw
-from harness.errors import BadInput
+from harness.locate.divergence import compare_delegate
+from harness.locate.divergence.draws import Draw
+from harness.reports.bugs.verifying import (
+    DOES_NOT_SHOW,
+    IO_FILE,
+    NEEDS_ENGINE,
+    SCRIPT,
+    SHOWS,
+    VALUES,
+    outcome_of,
+    readable,
+)
+from harness.triage.corpus import Entry, default_corpus, entries
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="scripts are written for the default release line")
 

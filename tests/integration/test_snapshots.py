@@ -6,12 +6,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from harness.case import Case, Constant, Graph, Input
+from harness.case.case import Case, Constant, Graph, Input
 from harness.compat import passes as compat_passes
-from harness.inspection.analysis import analyse
-from harness.inspection.constants import judged_constants
-from harness.lowering import LoweringFailed, StageClock, compile_program, quantize
-from harness.running import judge
+from harness.evidence.inspection.analysis import analyse
+from harness.evidence.inspection.constants import judged_constants
+from harness.pipeline.lowering import LoweringFailed, StageClock, compile_program, quantize
+from harness.workers.running import judge
 from tests.faults.qparams import FAULTS as QPARAMS_FAULTS
 from tests.integration.conftest import constant_join_case, linear_case, node, relu_join_case, sigmoid_case, uniform
 
@@ -52,7 +52,7 @@ def test_the_recorded_list_is_the_managers_own():
 @pytest.mark.parametrize("keep_graphs", [False, True])
 @pytest.mark.parametrize("case", [relu_join_case(), linear_case(), constant_join_case()], ids=["conv", "linear", "cat"])
 def test_watching_changes_nothing_that_is_compiled(case, keep_graphs, monkeypatch):
-    from harness import lowering
+    from harness.pipeline import lowering
 
     seen = compiled(case, keep_graphs=keep_graphs)
 

@@ -7,7 +7,7 @@ import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree
 
-from harness.compat.trees import directly, map_directly
+from harness.compat.warm.trees import directly, map_directly
 
 Pair = namedtuple("Pair", ("one", "other"))
 

@@ -4,14 +4,14 @@ import msgspec
 import pytest
 import torch
 
-from harness.campaign import write_case
-from harness.case import read_case
-from harness.certify import trying
+from harness.campaign.campaign import write_case
+from harness.campaign.certify import trying
+from harness.case.case import read_case
 from harness.compat.releases import installed
-from harness.corpus import default_corpus
-from harness.lowering import StageClock
-from harness.protocol import CompareTask
-from harness.running import compile_case
+from harness.pipeline.lowering import StageClock
+from harness.triage.corpus import default_corpus
+from harness.workers.protocol import CompareTask
+from harness.workers.running import compile_case
 from tests.integration.conftest import linear_case, uniform
 
 pytestmark = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="uses corrections for 1.5.1")
@@ -63,7 +63,7 @@ def test_what_a_step_leaves_tells_weights_and_qparams_apart():
 
 def compared(case, folder, *names):
     """Rows by correction, and how often the case was lowered."""
-    from harness.certify.comparing import compare
+    from harness.campaign.certify.comparing import compare
 
     stages = []
     task = CompareTask(case=str(write_case(case, folder)), variants=tuple((name,) for name in names))

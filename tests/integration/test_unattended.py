@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.case import Case, Distribution, Graph, Input, Node, encode_case, read_case
-from harness.runs import read_run
+from harness.campaign.runs import read_run
+from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case, read_case
 
 ARMDIFF = (sys.executable, "-m", "harness.cli")
 UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
@@ -108,9 +108,11 @@ def test_raises(armdiff_check):
 def test_a_project_s_tests_check_its_models(tmp_path: Path) -> None:
     (tmp_path / "test_project.py").write_text(PROJECT)
     # nothing is known, so that the corpus' neg counts as new
-    (tmp_path / "conftest.py").write_text("import harness.pytest_plugin as plugin\nplugin._known = lambda config: []\n")
+    (tmp_path / "conftest.py").write_text(
+        "import harness.cli.pytest_plugin as plugin\nplugin._known = lambda config: []\n"
+    )
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "harness.pytest_plugin", "."],
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "harness.cli.pytest_plugin", "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,

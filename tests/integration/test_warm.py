@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from generators.cases import draw_block
-from harness.bench.sameness import difference
-from harness.case import encode_case, read_case
-from harness.pool import Pool
-from harness.protocol import EmitTask
-from harness.target import DEFAULT_TARGETS
-from harness.workers import worker_command
+from harness.case.case import encode_case, read_case
+from harness.case.target import DEFAULT_TARGETS
+from harness.cli.benchmark.sameness import difference
+from harness.workers.pool import Pool
+from harness.workers.processes import worker_command
+from harness.workers.protocol import EmitTask
 from tests.integration.conftest import linear_case, relu_join_case
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -49,8 +49,8 @@ def test_warm_and_cold_programs_are_the_same(cases, emitted):
 
 
 def test_a_kept_edge_program_lowers_to_the_same(observed):
-    from harness.compat import keeping, sharing
-    from harness.lowering import StageClock, compile_program, quantize
+    from harness.compat.warm import keeping, sharing
+    from harness.pipeline.lowering import StageClock, compile_program, quantize
 
     case = relu_join_case()
     expected = observed(case).lowering
@@ -70,7 +70,7 @@ def test_the_fast_search_of_a_histogram_is_torchao_s(seed):
     import torch
     from torchao.quantization.pt2e.observer import HistogramObserver
 
-    from harness.compat.histogram import search, use_fast_search
+    from harness.compat.warm.histogram import search, use_fast_search
 
     torchao_s = HistogramObserver._non_linear_param_search
     assert torchao_s is not search

@@ -31,7 +31,7 @@ def main() -> None:
 
     logging.disable(logging.WARNING)
     gc.collect()
-    gc.freeze()  # as harness.worker: what the imports leave never dies, and children share its pages
+    gc.freeze()  # as harness.workers.worker: what the imports leave never dies, and children share its pages
 
     def announce(line: str) -> None:
         sys.stderr.write(line + "\n")

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.distributions import Array
-from harness.judging import TOSA, reference_leg
-from harness.observation import LegResult
+from harness.case.distributions import Array
+from harness.evidence.judging import TOSA, reference_leg
+from harness.evidence.observation import LegResult
 from oracles.numeric import margin
 from tests.mutation.subject import Subject, judged, run_mutant, with_leg
 
@@ -157,7 +157,7 @@ def _differs(clean: bytes, mutant: bytes, calls: Sequence[tuple[Array, ...]]) ->
 
 
 def _outputs(tosa: bytes, arrays: Sequence[Array]) -> list[bytes] | str:
-    from harness.legs.tosa_reference import ReferenceModelError, run_flatbuffer
+    from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
 
     try:
         return [output.tobytes() for output in run_flatbuffer(tosa, arrays)]

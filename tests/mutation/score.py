@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from generators.cases import draw_block
-from harness.case import Case
-from harness.legs.tosa_reference import ReferenceModelError
-from harness.observation import LegResult, Mismatch
+from harness.case.case import Case
+from harness.evidence.observation import LegResult, Mismatch
+from harness.pipeline.legs.tosa_reference import ReferenceModelError
 from tests.children import Death, isolated
 from tests.mutation.explain import UNSEEN, explain
 from tests.mutation.mutate import Mutation, mutate

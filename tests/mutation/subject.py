@@ -21,15 +21,15 @@ from unittest import mock
 import numpy as np
 import torch
 
-from harness import running
-from harness.case import Case
-from harness.distributions import Array
-from harness.judging import QUANTIZED, TOSA
-from harness.legs import quantized_eager, tosa_reference
-from harness.lowering import Lowered, StageClock
-from harness.observation import LegResult, Mismatch, Observation
-from harness.rounding.walk import envelopes
-from harness.sampling import FRESH, EvaluationInput, calibration_samples
+from harness.case.case import Case
+from harness.case.distributions import Array
+from harness.case.sampling import FRESH, EvaluationInput, calibration_samples
+from harness.evidence.judging import QUANTIZED, TOSA
+from harness.evidence.observation import LegResult, Mismatch, Observation
+from harness.evidence.rounding.walk import envelopes
+from harness.pipeline.legs import quantized_eager, tosa_reference
+from harness.pipeline.lowering import Lowered, StageClock
+from harness.workers import running
 from oracles import crash, numeric, outputs
 
 FURTHER = 32

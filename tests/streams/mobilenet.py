@@ -64,10 +64,10 @@ def lowered(target: str) -> tuple[bytes, bytes]:
     """
     from executorch.exir import to_edge_transform_and_lower
 
+    from harness.case.recipe import Recipe
+    from harness.case.target import parse_target
     from harness.compat.capture import captured_payloads
     from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
-    from harness.recipe import Recipe
-    from harness.target import parse_target
 
     torch.manual_seed(0)
     model: Any = MobileNetV2()

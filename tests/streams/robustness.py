@@ -24,7 +24,7 @@ import numpy as np
 
 from harness.artifacts.npz import decode_npz
 from harness.artifacts.vela import VelaPayload, decode_vela
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 from harness.ethosu.checks import examine
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.disassembly import listing

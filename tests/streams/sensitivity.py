@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.artifacts.vela import VelaPayload
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 from harness.ethosu.checks import examine
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.machine import Execution, execute

@@ -177,7 +177,7 @@ def _lower(store: Store, key: str, target: str) -> None:
 
 def _equal(network: Network, image: Array, outputs: list[Array]) -> bool:
     from harness.artifacts.tosa import decode_tosa
-    from harness.legs.tosa_reference import run_flatbuffer
+    from harness.pipeline.legs.tosa_reference import run_flatbuffer
 
     block = decode_tosa(network.tosa).main
     (wanted,) = run_flatbuffer(network.tosa, [image.reshape(block.tensors[block.inputs[0]].shape)])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
-from harness.snapshots import NodeState, PassTrace, Ref, Snapshot
+from harness.compat.snapshots import NodeState, PassTrace, Ref, Snapshot
 
 _NUMPY = {"INT8": np.int8, "INT16": np.int16, "INT32": np.int32, "FP32": np.float32, "SHAPE": np.int64}
 

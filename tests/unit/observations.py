@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from harness.case import Case, Distribution, Graph, Input, Node
-from harness.observation import Domain, Envelope, LegResult, LoweringRecord, Observation, OutputType
-from harness.sampling import EvaluationInput
+from harness.case.case import Case, Distribution, Graph, Input, Node
+from harness.case.sampling import EvaluationInput
+from harness.evidence.observation import Domain, Envelope, LegResult, LoweringRecord, Observation, OutputType
 
 STEP = 0.5
 CASE = Case(

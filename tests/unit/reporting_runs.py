@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 
 from generators.cases import draw_block
-from harness.case import Case, Constant, Distribution, Graph, Input, Node, case_digest, encode_case
-from harness.corpus import Entry, Expectation, Status
-from harness.inspection.surroundings import seen_place
-from harness.observation import Unjudged
-from harness.protocol import CaseResult
-from harness.runs import Asked, Done, Minimized, RunInfo, append, read_run, write_info
-from harness.triage import Finding, any_family
+from harness.campaign.runs import Asked, Done, Minimized, RunInfo, append, read_run, write_info
+from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, case_digest, encode_case
+from harness.evidence.inspection.surroundings import seen_place
+from harness.evidence.observation import Unjudged
 from harness.triage.conditions import Condition
+from harness.triage.corpus import Entry, Expectation, Status
+from harness.triage.findings import Finding, any_family
+from harness.workers.protocol import CaseResult
 
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
 FAMILIES = {"TOSA-1.0+INT": "tosa-int", "ethos-u55-128": "ethos-u55"}

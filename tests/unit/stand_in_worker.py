@@ -6,9 +6,9 @@ import sys
 import time
 from pathlib import Path
 
-from harness.case import read_case
-from harness.observation import Unjudged
-from harness.protocol import CaseResult, Stage, receive, send
+from harness.case.case import read_case
+from harness.evidence.observation import Unjudged
+from harness.workers.protocol import CaseResult, Stage, receive, send
 
 
 def main():

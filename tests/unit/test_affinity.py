@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from generators.cases import draw_block
-from harness.affinity import next_case, worker_for
-from harness.campaign import write_case
-from harness.pool import Pool
-from harness.protocol import Task
-from harness.workers import Limits
+from harness.campaign.campaign import write_case
+from harness.workers.affinity import next_case, worker_for
+from harness.workers.pool import Pool
+from harness.workers.processes import Limits
+from harness.workers.protocol import Task
 
 STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
 [CASE] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]

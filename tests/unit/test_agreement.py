@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.agreement import DIFFERS_FROM_TOSA, ENGINES_DIFFER, differences, judged
-from harness.judging import FVP, MODEL, QUANTIZED, TOSA
-from harness.observation import Envelope, Failure, LegResult
-from harness.sampling import EvaluationInput
-from harness.worker import _plant
+from harness.case.sampling import EvaluationInput
+from harness.evidence.agreement import DIFFERS_FROM_TOSA, ENGINES_DIFFER, differences, judged
+from harness.evidence.judging import FVP, MODEL, QUANTIZED, TOSA
+from harness.evidence.observation import Envelope, Failure, LegResult
+from harness.workers.worker import _plant
 from oracles import numeric, outputs
 from tests.unit.observations import STEP, observation
 

@@ -9,7 +9,7 @@ from harness.artifacts.flatbuffer import Damage, root_table
 from harness.artifacts.program import decode_program
 from harness.artifacts.tosa import decode_tosa
 from harness.artifacts.vela import VelaIO, decode_vela
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 
 
 def block(name, data=b"", external=0):

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from harness.aten import aten_call, check_aten_node, referenced
-from harness.case import Node, TensorType
-from harness.errors import BadInput
+from harness.case.aten import aten_call, check_aten_node, referenced
+from harness.case.case import Node, TensorType
+from harness.case.errors import BadInput
 
 NODE = Node(
     name="conv",

@@ -7,20 +7,20 @@ from contextlib import nullcontext
 
 import pytest
 
-from harness.bench import sameness, telling
-from harness.bench.contest import Contest, Contestant, turned
-from harness.bench.figures import Sample, left_out, pairs, percentile, ratio, row
-from harness.bench.growth import SIZES, chain, exponent, sizes_of, table
-from harness.bench.sameness import Compared, difference
-from harness.bench.sameness import lines as sameness_lines
-from harness.bench.subjects import Subject
-from harness.bench.telling import Outcome
-from harness.case import encode_case
-from harness.checking import check_case
-from harness.compat.warm import TRICKS, names
-from harness.errors import BadInput
-from harness.protocol import Emitted
-from harness.workers import Limits, start_worker
+from harness.case.case import encode_case
+from harness.case.checking import check_case
+from harness.case.errors import BadInput
+from harness.cli.benchmark import sameness, telling
+from harness.cli.benchmark.contest import Contest, Contestant, turned
+from harness.cli.benchmark.figures import Sample, left_out, pairs, percentile, ratio, row
+from harness.cli.benchmark.growth import SIZES, chain, exponent, sizes_of, table
+from harness.cli.benchmark.sameness import Compared, difference
+from harness.cli.benchmark.sameness import lines as sameness_lines
+from harness.cli.benchmark.subjects import Subject
+from harness.cli.benchmark.telling import Outcome
+from harness.compat.warm.tricks import TRICKS, names
+from harness.workers.processes import Limits, start_worker
+from harness.workers.protocol import Emitted
 
 SLOW, PLAIN, FAST = "upstream-tester", "plain-sequence", "armdiff"
 
@@ -127,7 +127,7 @@ def test_contestants_take_turns():
 CHILD = """
 import os, sys
 from pathlib import Path
-from harness.protocol import Stage, Timed, receive, send
+from harness.workers.protocol import Stage, Timed, receive, send
 out = os.fdopen(os.dup(1), "wb")
 send(out, Stage("ready"))
 while (task := receive(sys.stdin.buffer)) is not None:
@@ -140,7 +140,7 @@ while (task := receive(sys.stdin.buffer)) is not None:
 
 
 def test_a_contest_asks_in_turn_and_survives_a_death(tmp_path):
-    from harness.case import Case, Distribution, Graph, Input, Node, encode_case
+    from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case
 
     graph = Graph(
         inputs=(Input(name="x", shape=(1, 4)),),

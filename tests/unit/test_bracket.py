@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from harness.blame.bracket import AFTER, BEFORE, Bracket, Stage, blamed, bracket_of
-from harness.blame.values import _apart, freedom
-from harness.observation import Domain, Envelope, Mismatch
+from harness.evidence.observation import Domain, Envelope, Mismatch
+from harness.locate.blame.bracket import AFTER, BEFORE, Bracket, Stage, blamed, bracket_of
+from harness.locate.blame.values import _apart, freedom
 from tests.faults.blame_survey import verdict_of
 
 OTHER = "wrong in another way"

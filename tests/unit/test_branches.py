@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from generators.cases import draw_block
-from harness.branches import RATE, is_measured, measured
-from harness.protocol import Branches, CaseResult
-from harness.reporting.passes import Module, passes
-from harness.runs import Done
+from harness.campaign.runs import Done
+from harness.reports.reporting.passes import Module, passes
+from harness.workers.branches import RATE, is_measured, measured
+from harness.workers.protocol import Branches, CaseResult
 
 SOURCE = """\
 def choose(x):

@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.artifacts.borders import (
+from harness.artifacts.planning import clobbers, misaligned, outside, plan_faults
+from harness.artifacts.program import Call, Place, Plan, ProgramTensor, ProgramValue
+from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
+from harness.artifacts.vela import VelaIO, VelaPayload
+from harness.compat.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
+from harness.evidence.borders import (
     WIDENED,
     against_tosa,
     against_type,
@@ -14,12 +19,7 @@ from harness.artifacts.borders import (
     shared_root,
     tosa_against_vela,
 )
-from harness.artifacts.planning import clobbers, misaligned, outside, plan_faults
-from harness.artifacts.program import Call, Place, Plan, ProgramTensor, ProgramValue
-from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
-from harness.artifacts.vela import VelaIO, VelaPayload
-from harness.observation import DelegateRecord, Failure, Mismatch, ValueType
-from harness.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
+from harness.evidence.observation import DelegateRecord, Failure, Mismatch, ValueType
 from oracles import buffers
 from tests.unit.observations import observation
 

@@ -5,13 +5,13 @@ import stat
 import msgspec
 import pytest
 
-from harness.bugs import write_bug
-from harness.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS
-from harness.case import encode_case
-from harness.certify.evidence import Certificate, Moved
-from harness.corpus import read_entry
+from harness.campaign.certify.evidence import Certificate, Moved
+from harness.campaign.runs import Minimized
+from harness.case.case import encode_case
 from harness.corrections import find_correction
-from harness.runs import Minimized
+from harness.reports.bugs import write_bug
+from harness.reports.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS
+from harness.triage.corpus import read_entry
 from tests.unit.bugs import ETHOS, MACHINE, NUMERIC, RELEASES, VELA, case
 
 

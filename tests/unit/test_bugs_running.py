@@ -5,9 +5,9 @@ import io
 import numpy as np
 import pytest
 
-from harness.bugs import verify_repro
-from harness.bugs.executing import executed
-from harness.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS, Verified, readable, run_repro
+from harness.reports.bugs import verify_repro
+from harness.reports.bugs.executing import executed
+from harness.reports.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS, Verified, readable, run_repro
 from tests.unit.artifacts import block, value
 from tests.unit.bugs import ETHOS
 from tests.unit.ethosu.assembling import STOP, U55, feature_map, kernel, ofm, operation, payload
@@ -33,7 +33,7 @@ def vela_output(commands):
 def streamed(monkeypatch, commands):
     """A script's files where the reference model returns 1, 2, 3, 5 for 1, 2, 3, 4."""
     graph = block(["x"], ["y"], [("CLAMP", ("x",), ("y",), {})], [value("x", (1, 2, 2)), value("y", (1, 2, 2))])
-    monkeypatch.setattr("harness.border._block", lambda _: graph)
+    monkeypatch.setattr("harness.artifacts.border._block", lambda _: graph)
     given = {"in_0": np.array([[[1, 2], [3, 4]]], np.int8), "out_0": np.array([[[1, 2], [3, 5]]], np.int8)}
     return Verified(
         NEEDS_ENGINE, files={"m_io.npz": npz(**given), "m.tosa": b""}, programs={"m": vela_output(commands)}

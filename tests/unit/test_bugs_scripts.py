@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.bugs.script import form_of, stable_part, write_script
-from harness.bugs.values import Values
-from harness.bugs.verifying import VALUES
-from harness.case import Case, Distribution
-from harness.corpus import default_corpus
-from harness.sampling import calibration_samples, evaluation_inputs
+from harness.case.case import Case, Distribution
+from harness.case.sampling import calibration_samples, evaluation_inputs
+from harness.reports.bugs.script import form_of, stable_part, write_script
+from harness.reports.bugs.values import Values
+from harness.reports.bugs.verifying import VALUES
+from harness.triage.corpus import default_corpus
 from tests.unit.bugs import ETHOS, MACHINE, NUMERIC, RELEASES, VELA, case, found
 
 MAY_IMPORT = {*sys.stdlib_module_names, "executorch", "numpy", "torch", "torchao", "tosa", "tosa_reference_model"}

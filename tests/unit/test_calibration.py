@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generators.adversarial import draw_calibration, pressures
-from harness.case import Case, Distribution, Graph, Input, Node
-from harness.checking import check_case
-from harness.distributions import Array
-from harness.registry import calibration_kinds
-from harness.sampling import calibration_samples, evaluation_inputs
+from harness.case.case import Case, Distribution, Graph, Input, Node
+from harness.case.checking import check_case
+from harness.case.distributions import Array
+from harness.case.registry import calibration_kinds
+from harness.case.sampling import calibration_samples, evaluation_inputs
 from tests.attributes import CONV_3X3
 
 DRAWN = sorted(name for name, kind in calibration_kinds().items() if "stored" not in kind.tags)

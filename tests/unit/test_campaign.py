@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from generators.cases import draw_block
-from harness.budget import Budget
-from harness.campaign import STORED, Options, Ran, graph_cases, run_campaign
-from harness.case import read_case
-from harness.concluding import Concluding
-from harness.errors import BadInput, CannotRun
-from harness.pool import Pool
-from harness.runs import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
-from harness.steering import PATIENCE, News, pairs
-from harness.triage import Finding
+from harness.campaign.budget import Budget
+from harness.campaign.campaign import STORED, Options, Ran, graph_cases, run_campaign
+from harness.campaign.runs import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
+from harness.campaign.steering import PATIENCE, News, pairs
+from harness.case.case import read_case
+from harness.case.errors import BadInput, CannotRun
+from harness.reports.concluding import Concluding
+from harness.triage.findings import Finding
+from harness.workers.pool import Pool
 
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
 STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
@@ -220,7 +220,7 @@ def test_a_last_line_that_was_cut_off_is_not_read_and_is_cut_off(tmp_path, whole
 
 def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
-    monkeypatch.setattr("harness.budget.MOST_A_BUCKET", 0.5)
+    monkeypatch.setattr("harness.campaign.budget.MOST_A_BUCKET", 0.5)
     asked, told = options(tmp_path, max_examples=1), []
     run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, told.append), workers)
     found = read_run(tmp_path)
@@ -252,7 +252,7 @@ def test_trouble_with_one_bucket_costs_the_run_nothing_else(tmp_path, monkeypatc
         raise ZeroDivisionError("of our own making")
 
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
-    monkeypatch.setattr("harness.concluding.minimize", broken)
+    monkeypatch.setattr("harness.reports.concluding.minimize", broken)
     asked = options(tmp_path, max_examples=1, targets=TARGETS[:1])
     tally = run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), workers)
     found = read_run(tmp_path)
@@ -262,7 +262,7 @@ def test_trouble_with_one_bucket_costs_the_run_nothing_else(tmp_path, monkeypatc
 
 def test_hypothesis_shrinks_first_and_the_next_campaign_begins_with_what_it_found(tmp_path, monkeypatch):
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
-    monkeypatch.setattr("harness.budget.MOST_A_BUCKET", 4)
+    monkeypatch.setattr("harness.campaign.budget.MOST_A_BUCKET", 4)
     place = str(tmp_path / "database")
     asked = options(tmp_path / "first", max_examples=1, database=(place,), targets=TARGETS[:1])
     run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), workers)

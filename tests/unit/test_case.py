@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from generators.cases import draw_block
-from harness.case import (
+from harness.case.case import (
     Case,
     Constant,
     Distribution,
@@ -26,8 +26,8 @@ from harness.case import (
     encode_case,
     read_case,
 )
-from harness.checking import check_case, value_types
-from harness.errors import BadInput
+from harness.case.checking import check_case, value_types
+from harness.case.errors import BadInput
 from tests.attributes import CONV_3X3
 
 CONV = {**CONV_3X3, "out_channels": 2}
@@ -144,15 +144,20 @@ NAN, INFINITE = float("nan"), float("inf")
 
 # change, JSON path of the message, words of the problem, words of the remedy
 WRONG: dict[str, tuple[Callable[[dict[str, Any]], None], str, str, str]] = {
-    "unknown field": (_set("colour", "red"), "$", "colour", "harness/case.py"),
+    "unknown field": (_set("colour", "red"), "$", "colour", "harness/case/case.py"),
     "unknown field of a node": (
         _set("graph", "nodes", 0, "kernel", 3),
         "$.graph.nodes[0]",
         "kernel",
-        "harness/case.py",
+        "harness/case/case.py",
     ),
-    "wrong type": (_set("graph", "inputs", 0, "shape", "big"), "$.graph.inputs[0].shape", "array", "harness/case.py"),
-    "missing field": (_drop("graph", "outputs"), "$.graph", "outputs", "harness/case.py"),
+    "wrong type": (
+        _set("graph", "inputs", 0, "shape", "big"),
+        "$.graph.inputs[0].shape",
+        "array",
+        "harness/case/case.py",
+    ),
+    "missing field": (_drop("graph", "outputs"), "$.graph", "outputs", "harness/case/case.py"),
     "unknown version": (_set("schema", 7), "$.schema", "7", "version"),
     "unknown operator": (
         _set("graph", "nodes", 0, "operator", "splat"),
@@ -223,7 +228,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], None], str, str, str]] = {
         "no input",
         "use x, y",
     ),
-    "unknown recipe": (_set("recipe", "a8w8,fast"), "$.recipe", "fast", "harness/recipe.py"),
+    "unknown recipe": (_set("recipe", "a8w8,fast"), "$.recipe", "fast", "harness/case/recipe.py"),
     "float of nothing": (_set("recipe", "a8w8,float=n8"), "$.recipe", "n8", "nodes"),
     "unknown target": (_set("target", "ethos-u99"), "$.target", "ethos-u99", "use one of"),
     "recipe against target": (_set("target", "TOSA-1.0+FP"), "$.recipe", "does not fit", "float"),
@@ -284,9 +289,9 @@ def test_types_are_worked_out_before_threads_read_cases(tmp_path: Path) -> None:
     """What msgspec works out at the first use of a type is not guarded: two threads at once have crashed there."""
     (tmp_path / "case.json").write_bytes(encode_case(example()))
     script = (
-        "import sys, pathlib, harness.case\n"
-        "harness.case.Case.__annotations__ = {}  # whoever works out the type now finds no fields\n"
-        "print(harness.case.read_case(pathlib.Path(sys.argv[1])).target)\n"
+        "import sys, pathlib, harness.case.case\n"
+        "harness.case.case.Case.__annotations__ = {}  # whoever works out the type now finds no fields\n"
+        "print(harness.case.case.read_case(pathlib.Path(sys.argv[1])).target)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True)
     assert done.stdout.strip() == example().target, done.stderr

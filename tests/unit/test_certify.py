@@ -5,16 +5,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.case import decode_case, encode_case
-from harness.certify.deciding import outcome_of, refuses, remaining, tally, verdict_on
-from harness.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
-from harness.certify.page import markdown
-from harness.certify.smaller import cuts, smallest
-from harness.certify.store import Store, key_of
-from harness.corpus import Entry, Expectation, Status, default_corpus, entries, judged, with_corrections
+from harness.campaign.certify.deciding import outcome_of, refuses, remaining, tally, verdict_on
+from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
+from harness.campaign.certify.page import markdown
+from harness.campaign.certify.smaller import cuts, smallest
+from harness.campaign.certify.store import Store, key_of
+from harness.case.case import decode_case, encode_case
 from harness.corrections import Correction, chosen, find_correction
-from harness.protocol import CaseResult, Comparison
-from harness.triage import Finding
+from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, judged, with_corrections
+from harness.triage.findings import Finding
+from harness.workers.protocol import CaseResult, Comparison
 from tests.integration.conftest import sigmoid_case
 
 NEG = "neg-rescaled"
@@ -35,7 +35,7 @@ def entry(tmp_path, name="bug", bucket="v1/crash/exception/lower/P/tosa-int/x", 
 
 @pytest.fixture
 def default_line(monkeypatch):
-    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
 
 
 A, B = "v1/crash/exception/lower/P/tosa-int/a", "v1/buffers/output-count/vela/Vela/ethos-u55/"
@@ -240,7 +240,7 @@ def test_a_cut_forgets_the_float_nodes_that_are_gone():
 
 
 def test_every_cut_of_the_corpus_is_a_valid_smaller_case():
-    from harness.case import read_case
+    from harness.case.case import read_case
 
     made = 0
     for item in entries([default_corpus()]):

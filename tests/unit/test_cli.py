@@ -6,8 +6,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from harness.campaign.summary import Tally
 from harness.cli import main
-from harness.summary import Tally
 
 
 def run(*arguments):
@@ -64,7 +64,7 @@ def test_bad_recipe_and_leg_are_refused_before_anything_runs(tmp_path):
 
 
 def test_a_missing_package_is_status_3_with_the_command_to_run(monkeypatch):
-    monkeypatch.setattr("harness.doctor.installed", lambda: {"torch": "2.13.0"})
+    monkeypatch.setattr("harness.pipeline.doctor.installed", lambda: {"torch": "2.13.0"})
     for arguments in (["doctor"], ["fuzz"]):
         result = run(*arguments)
         assert result.exit_code == 3
@@ -140,4 +140,4 @@ def test_no_warm_reaches_the_workers_of_a_campaign(monkeypatch, tmp_path, option
     monkeypatch.setattr(module, "run_campaign", campaign)
     result = CliRunner().invoke(main, ["fuzz", "--out", str(tmp_path / "out"), *options])
     assert result.exit_code == 0, result.output
-    assert commands == [(sys.executable, "-m", "harness.worker", *words)]
+    assert commands == [(sys.executable, "-m", "harness.workers.worker", *words)]

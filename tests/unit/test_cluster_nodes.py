@@ -6,10 +6,12 @@ import msgspec
 import pytest
 
 from generators.cases import draw_block
-from harness.campaign import write_case
-from harness.case import read_case
-from harness.cluster.nodes import Nodes
-from harness.cluster.parcel import (
+from harness.campaign.campaign import write_case
+from harness.case.case import read_case
+from harness.case.errors import CannotRun
+from harness.triage.findings import Finding
+from harness.workers.cluster.nodes import Nodes
+from harness.workers.cluster.parcel import (
     Identity,
     Unable,
     difference,
@@ -20,9 +22,7 @@ from harness.cluster.parcel import (
     unpack,
     unpacked_reply,
 )
-from harness.errors import CannotRun
-from harness.protocol import CaseResult, Task
-from harness.triage import Finding
+from harness.workers.protocol import CaseResult, Task
 
 A, B = "tcp://a:1", "tcp://b:1"
 [CASE] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]
@@ -130,10 +130,10 @@ def test_a_parcel_holds_all_that_a_case_needs(tmp_path):
     file = write_case(case, here)
     (here / "weights.safetensors").write_bytes(b"\0weights")
     task = Task(case=str(file), corrections=("some",), confirmed=("bucket",))
-    arrived = unpack(pack(task, "campaign", "harness.worker", 7.0))
+    arrived = unpack(pack(task, "campaign", "harness.workers.worker", 7.0))
     assert (arrived.campaign, arrived.worker, arrived.seconds, arrived.task) == (
         "campaign",
-        "harness.worker",
+        "harness.workers.worker",
         7.0,
         task,
     )
@@ -146,7 +146,7 @@ def test_a_parcel_holds_all_that_a_case_needs(tmp_path):
 def test_a_parcel_writes_nothing_outside_its_folder(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
-    parcel = unpack(pack(Task(case=str(write_case(CASE, tmp_path))), "campaign", "harness.worker", 7.0))
+    parcel = unpack(pack(Task(case=str(write_case(CASE, tmp_path))), "campaign", "harness.workers.worker", 7.0))
     laid_out(msgspec.structs.replace(parcel, tensors=("../escaped", b"x")), folder)
     assert not (tmp_path / "escaped").exists()
     assert (folder / "escaped").exists()

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from harness.place import Place, PlacedOperator
+from harness.case.place import Place, PlacedOperator
 from harness.triage.conditions import Condition, siblings
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.bugs.places import read
-from harness.corpus import default_corpus, entries
+from harness.reports.bugs.places import read
 from harness.triage.conditions import siblings
+from harness.triage.corpus import default_corpus, entries
 from harness.triage.known import KnownBug
 
 ENTRIES = {entry.name: entry for entry in entries([default_corpus()]) if entry.status.conditions}

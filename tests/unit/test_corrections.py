@@ -5,14 +5,14 @@ import textwrap
 
 import pytest
 
+from harness.case.constants import CONSTANT_KINDS
+from harness.case.errors import BadInput, CannotRun
+from harness.case.registry import operators
 from harness.compat.releases import installed
-from harness.constants import CONSTANT_KINDS
-from harness.corpus import default_corpus, entries
 from harness.corrections import Change, Correction, Edit, chosen, corrections, find_correction
 from harness.corrections.patch import diff_of
 from harness.corrections.source import digest_of, edited_modules, source_of
-from harness.errors import BadInput, CannotRun
-from harness.registry import operators
+from harness.triage.corpus import default_corpus, entries
 from tests.unit.upstream import installed_module
 
 SOURCE = textwrap.dedent(

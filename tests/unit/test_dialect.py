@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.blame.dialect import KERNELS, Context, Unsupported, encoded_ratio
+from harness.locate.blame.dialect import KERNELS, Context, Unsupported, encoded_ratio
 
 NONE = Context({})
 

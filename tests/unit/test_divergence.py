@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from harness.artifacts.tosa import TosaBlock, TosaGraph
-from harness.divergence import origin
-from harness.divergence.difference import difference, where
-from harness.divergence.draws import random_draws
-from harness.divergence.explaining import Run
-from harness.divergence.matching import LINEAR, Layout, Placement, view, views
-from harness.divergence.origin import Origin, find_origin
-from harness.divergence.replaying import Move, Player, Store, program_of
-from harness.divergence.tracing import Owners, Stored, trace
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.featuremap import FeatureMap, addresses, write
 from harness.ethosu.memory import Memory
+from harness.locate.divergence import origin
+from harness.locate.divergence.difference import difference, where
+from harness.locate.divergence.draws import random_draws
+from harness.locate.divergence.explaining import Run
+from harness.locate.divergence.matching import LINEAR, Layout, Placement, view, views
+from harness.locate.divergence.origin import Origin, find_origin
+from harness.locate.divergence.replaying import Move, Player, Store, program_of
+from harness.locate.divergence.tracing import Owners, Stored, trace
 from tests.unit.artifacts import block, value
 from tests.unit.ethosu.assembling import STOP, U55, Commands, feature_map, io, kernel, ofm, operation, payload
 
@@ -191,12 +191,12 @@ def test_random_draws_are_integers(monkeypatch: pytest.MonkeyPatch) -> None:
         return TosaGraph((1, 0, 0), (block(["x"], ["x"], [], [value("x", (3, 5), dtype)]),))
 
     for dtype, expected in (("BOOL", np.bool_), ("INT8", np.int8), ("INT32", np.int32), ("INT48", np.int64)):
-        monkeypatch.setattr("harness.divergence.draws.decode_tosa", lambda _, dtype=dtype: graph_of(dtype))
+        monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _, dtype=dtype: graph_of(dtype))
         for draw in random_draws(b"", 2, 0):
             [array] = draw.arrays
             assert (array.dtype, array.shape) == (expected, (3, 5))
             assert dtype != "INT48" or abs(array).max() <= 1 << 47
-    monkeypatch.setattr("harness.divergence.draws.decode_tosa", lambda _: graph_of("FP32"))
+    monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph_of("FP32"))
     with pytest.raises(BadInput, match="TOSA input x: is FP32"):
         random_draws(b"", 1, 0)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.errors import OwnFault, is_ours
+from harness.case.errors import OwnFault, is_ours
 
 
 def calling(name, inner=None):
@@ -24,8 +24,8 @@ def caught(function):
         (["harness.ethosu.pooling"], True),
         (["harness.ethosu.pooling", "numpy.lib"], True),
         (["executorch.backends.arm", "oracles.numeric"], True),
-        (["harness.lowering", "executorch.backends.arm", "torch.fx"], False),
-        (["harness.lowering", "ethosu.vela.vela"], False),
+        (["harness.pipeline.lowering", "executorch.backends.arm", "torch.fx"], False),
+        (["harness.pipeline.lowering", "ethosu.vela.vela"], False),
         (["toscanini"], False),
     ],
 )

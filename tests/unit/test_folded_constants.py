@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.inspection.constants import _against, _bias
-from harness.inspection.folding import folded
+from harness.evidence.inspection.constants import _against, _bias
+from harness.evidence.inspection.folding import folded
 from tests.unit.artifacts import block, call, constant, output, placeholder, quantize, trace, value
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.case.target import parse_target
 from harness.compat.vela import VelaConfiguration, configuration_of, default_configuration
-from harness.fvp.boards import BOARDS, board_of
-from harness.fvp.command import command_line, runner_line
-from harness.fvp.exchange import BadOutput, exchange_folder, read_outputs, write_inputs
-from harness.fvp.process import run
-from harness.fvp.verdict import FvpFailure, check_run, fault_lines
-from harness.legs import NotRunnable
-from harness.observation import ValueType
-from harness.target import parse_target
+from harness.evidence.observation import ValueType
+from harness.pipeline.fvp.boards import BOARDS, board_of
+from harness.pipeline.fvp.command import command_line, runner_line
+from harness.pipeline.fvp.exchange import BadOutput, exchange_folder, read_outputs, write_inputs
+from harness.pipeline.fvp.process import run
+from harness.pipeline.fvp.verdict import FvpFailure, check_run, fault_lines
+from harness.pipeline.legs import NotRunnable
 from tests.fvp import ends
 
 U55, U65, U85 = (BOARDS[name] for name in ("ethos-u55", "ethos-u65", "ethos-u85"))

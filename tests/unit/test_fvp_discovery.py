@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.case.errors import BadInput
+from harness.case.target import parse_target
 from harness.compat.vela import VelaConfiguration, default_configuration
-from harness.doctor import fvp_checks
-from harness.errors import BadInput
-from harness.fvp.boards import BOARDS
-from harness.fvp.discovery import (
+from harness.pipeline.doctor import fvp_checks
+from harness.pipeline.fvp.boards import BOARDS
+from harness.pipeline.fvp.discovery import (
     FvpMissing,
     build_folder,
     find_binary,
@@ -20,8 +21,7 @@ from harness.fvp.discovery import (
     time_limit,
     version_of,
 )
-from harness.legs.ethos_u_fvp import missing
-from harness.target import parse_target
+from harness.pipeline.legs.ethos_u_fvp import missing
 from tests.fvp import StandIn
 
 U55, U65, U85 = (BOARDS[name] for name in ("ethos-u55", "ethos-u65", "ethos-u85"))

@@ -26,12 +26,12 @@ from generators.motifs import MOTIFS, Motif
 from generators.pool import GraphPool
 from generators.recipes import recipes
 from generators.sizes import BUDGET, between, pick
-from harness.case import Case, Distribution, Graph, Node, Seeds, TensorType, encode_case
-from harness.checking import check_case, value_types
-from harness.constants import CONSTANT_KINDS
-from harness.recipe import parse_recipe
-from harness.registry import calibration_kinds, operators
-from harness.triage import has_pattern
+from harness.case.case import Case, Distribution, Graph, Node, Seeds, TensorType, encode_case
+from harness.case.checking import check_case, value_types
+from harness.case.constants import CONSTANT_KINDS
+from harness.case.recipe import parse_recipe
+from harness.case.registry import calibration_kinds, operators
+from harness.triage.findings import has_pattern
 
 TARGET = ("TOSA-1.0+INT",)
 ROOT = Path(__file__).parents[2]
@@ -293,7 +293,7 @@ sys.path[:0] = sys.argv[1:]
 if len(sys.argv) > 2:
     import many_numbers
 from generators.cases import draw_block
-from harness.case import encode_case
+from harness.case.case import encode_case
 data = b"".join(encode_case(case) for cases in draw_block(0, 0, 120, ["TOSA-1.0+INT"]) for case in cases)
 print(hashlib.sha256(data).hexdigest())
 """

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from generators.cases import draw_block
-from harness.compat import keeping
-from harness.compat.fingerprint import fingerprint
-from harness.compat.keeping import ANEW, Keeper, Kept
+from harness.compat.warm import keeping
+from harness.compat.warm.fingerprint import fingerprint
+from harness.compat.warm.keeping import ANEW, Keeper, Kept
 
 [CASES] = draw_block(0, 0, 1, ("TOSA-1.0+INT", "ethos-u55-128"))
 

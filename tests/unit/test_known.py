@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from harness.corpus import known_by
-from harness.errors import BadInput
-from harness.known import known_entries
-from harness.triage import Finding
+from harness.case.errors import BadInput
+from harness.triage.corpus import known_by
+from harness.triage.findings import Finding
+from harness.triage.given import known_entries
 
 BUCKET = "v1/numeric/outside-rounding/run/SomePass/TOSA/"
 

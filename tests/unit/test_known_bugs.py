@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from harness.place import Place, PlacedOperator
-from harness.triage import Finding
+from harness.case.place import Place, PlacedOperator
 from harness.triage.conditions import Condition
+from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, judged, kind_of_proof, proved
 from harness.triage.proving import MOST_RUNS, Prover, Remembered
 

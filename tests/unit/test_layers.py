@@ -49,4 +49,4 @@ def test_the_harness_imports_generators_and_oracles_only_where_it_uses_them():
 
 
 def test_the_benchmark_can_be_imported_first():
-    subprocess.run([sys.executable, "-c", "import harness.bench.contestant"], check=True)
+    subprocess.run([sys.executable, "-c", "import harness.cli.benchmark.contestant"], check=True)

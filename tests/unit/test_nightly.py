@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.case import encode_case
-from harness.runs import Minimized
+from harness.campaign.runs import Minimized
+from harness.case.case import encode_case
 from tests.unit.reporting_runs import chain_case, each_target, finding, make_run
 
 ROOT = Path(__file__).resolve().parent.parent.parent

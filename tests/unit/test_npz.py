@@ -14,7 +14,7 @@ import pytest
 from harness.artifacts import npz
 from harness.artifacts.npz import decode_npz, payload_of_npz
 from harness.artifacts.vela import VelaIO
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 
 COMMANDS = b"COP1" + bytes(range(12)) + bytes(4)
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from generators.sizes import pick
-from harness.case import Graph, Node, TensorType
-from harness.checking import value_types
-from harness.operators import Operator, ShapeError
-from harness.registry import operators
+from harness.case.case import Graph, Node, TensorType
+from harness.case.checking import value_types
+from harness.case.operators import Operator, ShapeError
+from harness.case.registry import operators
 from tests.unit.test_operators import every_operator, quick, single_nodes
 
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, ZeroDivisionError)
@@ -176,7 +176,7 @@ def test_shape_rule_refuses_what_torch_refuses(name: str) -> None:
         disturbed(data.draw, entry, types, attributes)
         assume(all(type_.elements <= 20_000 for type_ in types))
         ours, theirs = both_answers(entry, types, attributes)
-        # torch's kernels differ on results without elements; a case cannot hold them (harness.checking)
+        # torch's kernels differ on results without elements; a case cannot hold them (harness.case.checking)
         assume(not any(0 in shape for answer in (ours, theirs) for shape in answer or ()))
         assert ours == theirs, (types, attributes)
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from generators.cases import draw_block
 from generators.pool import GraphPool, result_names
 from generators.sizes import draw_shape
-from harness.building import module_of
-from harness.case import Case, Distribution, Graph, Node, TensorType
-from harness.checking import check_case, value_types
-from harness.operators import Operator, ShapeError
-from harness.registry import operators
-from harness.sampling import evaluation_inputs
+from harness.case.building import module_of
+from harness.case.case import Case, Distribution, Graph, Node, TensorType
+from harness.case.checking import check_case, value_types
+from harness.case.operators import Operator, ShapeError
+from harness.case.registry import operators
+from harness.case.sampling import evaluation_inputs
 
 every_operator = pytest.mark.parametrize("name", sorted(operators()))
 

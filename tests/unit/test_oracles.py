@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.observation import DelegateRecord, Domain, Envelope, Failure, LegResult, headline
-from harness.registry import oracles
+from harness.case.registry import oracles
+from harness.evidence.observation import DelegateRecord, Domain, Envelope, Failure, LegResult, headline
 from oracles.crash import normalized
 from tests.unit.observations import CASE, observation
 

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from generators.cases import draw_block
-from harness.campaign import write_case
-from harness.errors import CannotRun
-from harness.pool import Pool, telling_line
-from harness.protocol import Task
-from harness.workers import Limits
+from harness.campaign.campaign import write_case
+from harness.case.errors import CannotRun
+from harness.workers.pool import Pool, telling_line
+from harness.workers.processes import Limits
+from harness.workers.protocol import Task
 
 STACK = "#0 main\n#1 start\n[Inferior 1 (process 9) detached]"
 STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
@@ -154,15 +154,15 @@ def test_a_worker_that_cannot_start_is_one_clear_line(tasks):
 def test_a_worker_ends_with_its_parent(tmp_path):
     script = (
         "import sys, time\n"
-        "from harness.workers import Limits, start_worker\n"
+        "from harness.workers.processes import Limits, start_worker\n"
         "worker = start_worker(Limits(), command=(sys.executable, '-c', sys.argv[1]))\n"
         "print(worker.process.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
     child = (
         "import ctypes, os, signal, time\n"
-        "from harness.protocol import Stage, send\n"
-        "from harness.worker import die_with_parent\n"
+        "from harness.workers.protocol import Stage, send\n"
+        "from harness.workers.worker import die_with_parent\n"
         "die_with_parent()\n"
         "send(os.fdopen(1, 'wb'), Stage('ready'))\n"
         "time.sleep(60)\n"
@@ -182,7 +182,7 @@ def test_a_worker_ends_with_its_parent(tmp_path):
 def test_a_worker_s_stack_has_an_end_where_the_machine_s_has_none():
     script = (
         "import resource\n"
-        "from harness.worker import STACK, limit_stack\n"
+        "from harness.workers.worker import STACK, limit_stack\n"
         "limit_stack()\n"
         "print(resource.getrlimit(resource.RLIMIT_STACK)[0] <= STACK)\n"
     )

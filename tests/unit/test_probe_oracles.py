@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from harness.campaign.summary import Tally, as_json, counted
+from harness.case.registry import oracles, probes
 from harness.cli import main
+from harness.compat.snapshots import NodeState, PassTrace, Ref, Snapshot
 from harness.ethosu.accelerator import accelerator_named
-from harness.listing import listing
-from harness.observation import DelegateRecord, Failure, LoweringRecord, Mismatch
-from harness.probes import scheduled
-from harness.probes.graphs import differences
-from harness.probes.results import FallenBack, Repeated, Skipped, TwinRun
-from harness.protocol import CaseResult, Task
-from harness.registry import oracles, probes
-from harness.snapshots import NodeState, PassTrace, Ref, Snapshot
-from harness.summary import Tally, as_json, counted
-from harness.triage import finding_of
+from harness.evidence.observation import DelegateRecord, Failure, LoweringRecord, Mismatch
+from harness.pipeline.probes import scheduled
+from harness.pipeline.probes.graphs import differences
+from harness.pipeline.probes.results import FallenBack, Repeated, Skipped, TwinRun
+from harness.reports.listing import listing
+from harness.triage.findings import finding_of
+from harness.workers.protocol import CaseResult, Task
 from tests.unit.ethosu.assembling import STOP, U55
 from tests.unit.ethosu.assembling import payload as assembled
 from tests.unit.observations import CASE, STEP, observation

@@ -2,8 +2,8 @@
 
 import io
 
-from harness.observation import Unjudged
-from harness.protocol import CaseResult, EmitTask, Emitted, Stage, Task, receive, send
+from harness.evidence.observation import Unjudged
+from harness.workers.protocol import CaseResult, EmitTask, Emitted, Stage, Task, receive, send
 
 
 def test_messages_survive_the_pipe():

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.corpus import default_corpus
+from harness.triage.corpus import default_corpus
 
 CONFTEST = """
 import functools, sys
-import harness.doctor, harness.pool
-harness.doctor.required_missing = lambda: []
-harness.pool.Pool = functools.partial(harness.pool.Pool, command=(sys.executable, "-m", "tests.unit.stand_in_worker"))
+import harness.pipeline.doctor, harness.workers.pool
+harness.pipeline.doctor.required_missing = lambda: []
+harness.workers.pool.Pool = functools.partial(harness.workers.pool.Pool, command=(sys.executable, "-m", "tests.unit.stand_in_worker"))
 """
 
 
@@ -119,5 +119,5 @@ def test_the_plugin_imports_nothing_heavy(project):
 def test_the_plugin_is_an_entry_point():
     from importlib.metadata import entry_points
 
-    assert [item.value for item in entry_points(group="pytest11", name="armdiff")] == ["harness.pytest_plugin"]
-    assert sys.modules["harness.pytest_plugin"]
+    assert [item.value for item in entry_points(group="pytest11", name="armdiff")] == ["harness.cli.pytest_plugin"]
+    assert sys.modules["harness.cli.pytest_plugin"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.inspection.ranges import between_convolution_and_table
+from harness.evidence.inspection.ranges import between_convolution_and_table
 from tests.unit.artifacts import block, constant, rescale, value
 
 

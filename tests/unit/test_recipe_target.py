@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.errors import BadInput
-from harness.recipe import Recipe, parse_recipe
-from harness.target import DEFAULT_TARGETS, parse_target
+from harness.case.errors import BadInput
+from harness.case.recipe import Recipe, parse_recipe
+from harness.case.target import DEFAULT_TARGETS, parse_target
 
 SPELLINGS = [
     "a8w8",

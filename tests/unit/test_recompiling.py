@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.fx import graph_module
 
-from harness.compat.recompiling import compile_late
+from harness.compat.warm.recompiling import compile_late
 
 
 @pytest.fixture(autouse=True)

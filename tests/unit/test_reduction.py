@@ -6,8 +6,16 @@ import msgspec
 import pytest
 
 from generators.cases import draw_block
-from harness.campaign import Options
-from harness.case import (
+from harness.campaign.campaign import Options
+from harness.campaign.reduction import judging
+from harness.campaign.reduction.data import data_cuts
+from harness.campaign.reduction.harm import harm_of, sharing
+from harness.campaign.reduction.measure import distance, measure
+from harness.campaign.reduction.minimizing import Terms, minimize
+from harness.campaign.reduction.search import KINDS, begin, reduce_case
+from harness.campaign.reduction.sizes import attribute_cuts, size_cuts
+from harness.campaign.reduction.structure import structural_cuts
+from harness.case.case import (
     Case,
     Constant,
     Distribution,
@@ -19,19 +27,11 @@ from harness.case import (
     encode_case,
     read_case,
 )
-from harness.checking import check_case, value_types
-from harness.concluding import Concluding
-from harness.errors import BadInput
-from harness.protocol import CaseResult
-from harness.reduction import judging
-from harness.reduction.data import data_cuts
-from harness.reduction.harm import harm_of, sharing
-from harness.reduction.measure import distance, measure
-from harness.reduction.minimizing import Terms, minimize
-from harness.reduction.search import KINDS, begin, reduce_case
-from harness.reduction.sizes import attribute_cuts, size_cuts
-from harness.reduction.structure import structural_cuts
-from harness.triage import Finding, contains_in_order, operator_chain
+from harness.case.checking import check_case, value_types
+from harness.case.errors import BadInput
+from harness.reports.concluding import Concluding
+from harness.triage.findings import Finding, contains_in_order, operator_chain
+from harness.workers.protocol import CaseResult
 
 
 def node(name, operator, *inputs, **attributes):

@@ -7,16 +7,16 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from harness.again import Again
-from harness.case import Constant, encode_case
+from harness.campaign.again import Again
+from harness.campaign.summary import Tally
+from harness.case.case import Constant, encode_case
 from harness.cli import main
 from harness.cli.replay import sorted_out
-from harness.inspection.surroundings import seen_place
-from harness.listing import listing
-from harness.observation import Mismatch
-from harness.protocol import CaseResult
-from harness.summary import Tally
-from harness.triage import finding_of
+from harness.evidence.inspection.surroundings import seen_place
+from harness.evidence.observation import Mismatch
+from harness.reports.listing import listing
+from harness.triage.findings import finding_of
+from harness.workers.protocol import CaseResult
 from tests.unit.observations import CASE
 
 ENTRY = """\
@@ -47,7 +47,7 @@ def replay(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.cli.replay.entries", _entries)
     monkeypatch.setattr("harness.cli.replay.need_environment", lambda: None)
     monkeypatch.setattr("harness.cli.replay.Pool", Ran)
-    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
     Ran.shows, Ran.tasks = {}, []
 
     def run(*words):
@@ -58,7 +58,7 @@ def replay(tmp_path, monkeypatch):
 
 
 def _entries(folders):
-    from harness.corpus import read_entry
+    from harness.triage.corpus import read_entry
 
     return [read_entry(file.parent) for folder in folders for file in sorted(folder.rglob("status.toml"))]
 
@@ -167,9 +167,9 @@ def test_what_is_no_case_is_one_line_and_status_2(replay, tmp_path):
     graph = msgspec.structs.replace(CASE.graph, constants=(stored,))
     lost = msgspec.structs.replace(CASE, graph=graph, tensors="lost.safetensors")
     texts = {
-        b'{"graph": 1}': f"{broken}: $.graph: expected `object`, got `int`; see Case in harness/case.py",
-        b'{"findings": []}': f"{broken}: $: object contains unknown field `findings`; see Case in harness/case.py",
-        b"{": f"{broken}: $: input data was truncated; see Case in harness/case.py",
+        b'{"graph": 1}': f"{broken}: $.graph: expected `object`, got `int`; see Case in harness/case/case.py",
+        b'{"findings": []}': f"{broken}: $: object contains unknown field `findings`; see Case in harness/case/case.py",
+        b"{": f"{broken}: $: input data was truncated; see Case in harness/case/case.py",
         encode_case(lost): f"{broken}: $.tensors: {tmp_path / 'lost.safetensors'}: cannot be read as safetensors",
     }
     for text, words in texts.items():

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from harness.case import encode_case
-from harness.reporting import make_report
-from harness.reporting.histograms import MOST, histograms
-from harness.runs import Minimized
+from harness.campaign.runs import Minimized
+from harness.case.case import encode_case
+from harness.reports.reporting import make_report
+from harness.reports.reporting.histograms import MOST, histograms
 from tests.unit.reporting_runs import TARGETS, chain_case, each_target, entry, finding, make_run
 
 U55 = "ethos-u55-128"

@@ -5,12 +5,12 @@ import msgspec
 import pytest
 
 from generators.recipes import DRAWN_WORDS, recipes
-from harness.case import Distribution, case_digest
-from harness.registry import calibration_kinds, operators
-from harness.reporting import make_report
-from harness.reporting.coverage import calibrated, recipe_words
-from harness.runs import Minimized
-from harness.steering import pairs
+from harness.campaign.runs import Minimized
+from harness.campaign.steering import pairs
+from harness.case.case import Distribution, case_digest
+from harness.case.registry import calibration_kinds, operators
+from harness.reports.reporting import make_report
+from harness.reports.reporting.coverage import calibrated, recipe_words
 from tests.unit.reporting_runs import TARGETS, chain_case, drawn, each_target, entry, finding, join_case, make_run
 
 

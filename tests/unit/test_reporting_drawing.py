@@ -6,14 +6,14 @@ import xml.etree.ElementTree as ElementTree
 import msgspec
 import pytest
 
-from harness.case import Input, Node
-from harness.checking import value_types
-from harness.reporting import charts
-from harness.reporting.drawing import MOST, described, needed_for, picture
-from harness.reporting.histograms import histograms
-from harness.reporting.layout import GAP, Box, Edge, laid_out
-from harness.reporting.svg import element, figure
-from harness.reporting.words import compact, duration, moment, operator_name
+from harness.case.case import Input, Node
+from harness.case.checking import value_types
+from harness.reports.reporting import charts
+from harness.reports.reporting.drawing import MOST, described, needed_for, picture
+from harness.reports.reporting.histograms import histograms
+from harness.reports.reporting.layout import GAP, Box, Edge, laid_out
+from harness.reports.reporting.svg import element, figure
+from harness.reports.reporting.words import compact, duration, moment, operator_name
 from tests.unit.reporting_runs import chain_case, drawn, join_case
 
 BOXES = [Box(name, 40.0 + 10 * place, 20.0 + place) for place, name in enumerate("abcdef")]

@@ -6,10 +6,10 @@ import re
 import msgspec
 from junitparser import JUnitXml
 
-from harness.reporting import make_report
-from harness.reporting.junit import junit
-from harness.reporting.markdown import markdown, plain
-from harness.reporting.plain import data
+from harness.reports.reporting import make_report
+from harness.reports.reporting.junit import junit
+from harness.reports.reporting.markdown import markdown, plain
+from harness.reports.reporting.plain import data
 from tests.unit.reporting_runs import (
     TARGETS,
     chain_case,

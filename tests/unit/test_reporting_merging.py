@@ -5,12 +5,12 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from harness.case import encode_case
+from harness.campaign.runs import Minimized
+from harness.case.case import encode_case
 from harness.cli import main
-from harness.reporting import judged, report_on
-from harness.reporting.markdown import markdown
-from harness.reporting.merging import missing_shards
-from harness.runs import Minimized
+from harness.reports.reporting import judged, report_on
+from harness.reports.reporting.markdown import markdown
+from harness.reports.reporting.merging import missing_shards
 from tests.unit.reporting_runs import TARGETS, chain_case, each_target, entry, finding, make_run
 
 

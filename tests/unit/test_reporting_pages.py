@@ -7,10 +7,10 @@ import re
 import pytest
 from junitparser import JUnitXml
 
-from harness.case import encode_case
-from harness.reporting import make_report, write_reports
-from harness.reporting.page import html as page
-from harness.runs import Minimized
+from harness.campaign.runs import Minimized
+from harness.case.case import encode_case
+from harness.reports.reporting import make_report, write_reports
+from harness.reports.reporting.page import html as page
 from tests.unit.reporting_runs import (
     HOSTILE,
     chain_case,

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from junitparser import JUnitXml
 
-from harness.observation import Unjudged
-from harness.reporting import make_report
-from harness.reporting.junit import junit
-from harness.reporting.markdown import markdown
-from harness.reporting.material import judged
-from harness.reporting.page import html as page
-from harness.reporting.plain import data
-from harness.reporting.report import report_on
+from harness.evidence.observation import Unjudged
+from harness.reports.reporting import make_report
+from harness.reports.reporting.junit import junit
+from harness.reports.reporting.markdown import markdown
+from harness.reports.reporting.material import judged
+from harness.reports.reporting.page import html as page
+from harness.reports.reporting.plain import data
+from harness.reports.reporting.report import report_on
 from tests.unit.reporting_runs import TARGETS, chain_case, each_target, make_run
 
 SIN = Unjudged(what="aten.sin", why="no rule of rounding", leg="tosa-reference", outputs=(0,), parts=4, of=4)

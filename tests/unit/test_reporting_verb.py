@@ -8,10 +8,10 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from harness.campaign.runs import BUCKETS, RESULTS
+from harness.case.errors import CannotRun
 from harness.cli import main
-from harness.errors import CannotRun
-from harness.reporting import Verdict, write_reports
-from harness.runs import BUCKETS, RESULTS
+from harness.reports.reporting import Verdict, write_reports
 from tests.unit.reporting_runs import each_target, entry, finding, make_run
 
 
@@ -34,7 +34,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
 def test_reporting_does_not_import_torch(tmp_path):
     make_run(tmp_path, each_target("relu", findings=[finding()]))
     script = (  # in a process of its own: other tests of this one may have imported it
-        "import sys; from pathlib import Path; from harness.reporting import write_reports; from harness.runs import "
+        "import sys; from pathlib import Path; from harness.reports.reporting import write_reports; from harness.campaign.runs import "
         "read_run; folder = Path(sys.argv[1]); write_reports(read_run(folder), (), None, folder); "
         "sys.exit(bool({'torch', 'executorch'} & set(sys.modules)))"
     )
@@ -135,8 +135,8 @@ def test_no_run_and_no_place_are_status_2_and_3(tmp_path):
 
 def test_a_report_without_the_packages_of_the_run(tmp_path, monkeypatch):
     """A CI job that only collects folders has no executorch: what is known is known all the same."""
-    monkeypatch.setattr("harness.corpus.release_line", lambda: None)
-    monkeypatch.setattr("harness.summary.installed", dict)
+    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: None)
+    monkeypatch.setattr("harness.campaign.summary.installed", dict)
     run = make_run(tmp_path, each_target("relu", findings=[finding()]))
     verdict = write_reports(run, [entry("e", finding())], None, tmp_path)
     assert verdict.known == 1

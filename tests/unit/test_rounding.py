@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch.ao.quantization.fx import _decomposed
 
-from harness.rounding import originals, tables
-from harness.rounding.interval import Interval
-from harness.rounding.rules import RULES, Call, base_name
-from harness.rounding.walk import envelopes
+from harness.evidence.rounding import originals, tables
+from harness.evidence.rounding.interval import Interval
+from harness.evidence.rounding.rules import RULES, Call, base_name
+from harness.evidence.rounding.walk import envelopes
 
 assert _decomposed  # registers torch.ops.quantized_decomposed
 ATEN = torch.ops.aten

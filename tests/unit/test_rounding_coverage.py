@@ -1,6 +1,6 @@
 """Every operator that the Arm quantizer annotates has a rule of rounding, or is excused by name."""
 
-from harness.rounding.rules import RULES
+from harness.evidence.rounding.rules import RULES
 from tests.annotated import ANNOTATED
 
 EXCUSED = {

@@ -8,7 +8,7 @@ import pytest
 
 from generators.cases import draw_block, graph_digest
 from generators.search import Drawn, database_at, seed_of_run, shrunk, stored
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 
 TARGETS = ("TOSA-1.0+INT",)
 BLOCK = 20

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from harness.states import dim_order_of
+from harness.compat.states import dim_order_of
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 1), (1, 2, 1, 3), (2, 3, 4, 5), (0, 2)])

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from harness.divergence import DelegateComparison, Difference, Origin, WrongOutput
 from harness.ethosu.records import StreamIssue
-from harness.observation import Mismatch, Observation
-from harness.triage import bucket_of
+from harness.evidence.observation import Mismatch, Observation
+from harness.locate.divergence import DelegateComparison, Difference, Origin, WrongOutput
+from harness.triage.findings import bucket_of
 from oracles import buffers
 from oracles.numeric import ORACLE as NUMERIC
 from oracles.stream import ORACLE as STREAM

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from harness.listing import listing, verdict
-from harness.observation import Mismatch, Unjudged
-from harness.protocol import CaseResult, Tightness
-from harness.summary import Tally, as_json, by_cause
-from harness.triage import finding_of
+from harness.campaign.summary import Tally, as_json, by_cause
+from harness.evidence.observation import Mismatch, Unjudged
+from harness.reports.listing import listing, verdict
+from harness.triage.findings import finding_of
+from harness.workers.protocol import CaseResult, Tightness
 from tests.unit.observations import CASE
 
 FINDING = finding_of(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
-from harness.inspection.surroundings import INPUT, case_place, tosa_place
+from harness.evidence.inspection.surroundings import INPUT, case_place, tosa_place
 from tests.unit.observations import CASE
 
 SHAPES = {

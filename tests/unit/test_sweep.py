@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from harness.breadth.choosing import CONFIRMED, Sweep
-from harness.case import encode_case
+from harness.campaign.breadth.choosing import CONFIRMED, Sweep
+from harness.case.case import encode_case
 from harness.cli import main
-from harness.protocol import CaseResult, Swept, SweptCase
-from harness.triage import Finding
+from harness.triage.findings import Finding
+from harness.workers.protocol import CaseResult, Swept, SweptCase
 from tests.integration.conftest import linear_case
 
 

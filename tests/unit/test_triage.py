@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.case import Constant, Graph, Input, Node
+from harness.case.case import Constant, Graph, Input, Node
+from harness.case.errors import BadInput
 from harness.compat import releases
-from harness.corpus import Entry, Expectation, Status, entries, judged, known_by, read_entry
-from harness.errors import BadInput
-from harness.observation import Mismatch
-from harness.protocol import CaseResult
-from harness.triage import bucket_exception, bucket_of, contains_in_order, finding_of, operator_chain
+from harness.evidence.observation import Mismatch
+from harness.triage.corpus import Entry, Expectation, Status, entries, judged, known_by, read_entry
+from harness.triage.findings import bucket_exception, bucket_of, contains_in_order, finding_of, operator_chain
 from harness.triage.known import KnownBug
+from harness.workers.protocol import CaseResult
 from tests.unit.observations import CASE
 
 MISMATCH = Mismatch("numeric", "outside rounding", "n3 is off by 7", measured={"distance": 7.0, "output": 0})
@@ -56,7 +56,7 @@ def test_contains_in_order():
 
 @pytest.fixture
 def default_line(monkeypatch):
-    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
 
 
 def _entry(tmp_path, **expectation):
@@ -192,7 +192,7 @@ def test_captured_operators_count_under_their_short_names():
 
 
 def test_an_entry_resembles_its_bug_by_its_other_buckets_without_a_pass_and_out_of_range(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
     bucket = "v1/numeric/outside-rounding/run/RewriteConvPass/tosa-int/"
     also = "v1/qparams/clamp-lost/lower/RewriteConvPass/tosa-int/aten.convolution.default"
     legs = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/tosa-int/CONCAT"
@@ -252,7 +252,7 @@ def test_what_says_no_place_may_have_several_causes(bucket, oracle, stage, alone
 
 
 def test_an_entry_resembles_a_stream_only_with_its_operators_and_on_its_families(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
     bucket, also = (f"v1/stream/{kind}/run/Vela/ethos-u55/CONV" for kind in ("duplicate", "overlap"))
     (tmp_path / "status.toml").write_text(
         'title = "t"\nexpires = 2099-01-01\noperators = ["slice", "conv2d"]\nfamilies = ["ethos-u55"]\n'

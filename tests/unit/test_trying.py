@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from harness.certify import trying
-from harness.certify.trying import Trial
+from harness.campaign.certify import trying
+from harness.campaign.certify.trying import Trial
 from harness.corrections import Change, Correction, Edit
 from harness.corrections.source import digest_of, source_of
 from harness.corrections.touching import changed_places, touched

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from harness.inspection.analysis import known_meanings
-from harness.inspection.units import Meaning, Walk
+from harness.evidence.inspection.analysis import known_meanings
+from harness.evidence.inspection.units import Meaning, Walk
 from tests.unit.artifacts import block, constant, dequantize, output, placeholder, rescale, trace, value
 
 HALF = (1 << 30, 31)  # multiplier and shift of one half

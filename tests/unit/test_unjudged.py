@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harness.case import encode_case
-from harness.divergence import DelegateComparison
-from harness.observation import (
+from harness.case.case import encode_case
+from harness.compat.snapshots import NodeState, Ref
+from harness.evidence.observation import (
     DelegateRecord,
     Domain,
     Envelope,
@@ -19,10 +19,10 @@ from harness.observation import (
     OutputType,
     Unjudged,
 )
-from harness.snapshots import NodeState, Ref
-from harness.unjudged import unjudged
-from harness.unjudged.counting import UnjudgedTally, lines, rows
-from harness.unjudged.execution import of_a_lost_case, of_own_fault
+from harness.locate.divergence import DelegateComparison
+from harness.triage.unjudged import unjudged
+from harness.triage.unjudged.counting import UnjudgedTally, lines, rows
+from harness.triage.unjudged.execution import of_a_lost_case, of_own_fault
 from tests.unit.observations import CASE, STEP, observation
 
 VALUES = [[0.0, 0.5, 1.0, -1.0]]

@@ -4,7 +4,7 @@ import pytest
 
 from generators.cases import draw_block
 from generators.variants import draw_variants
-from harness.case import case_digest
+from harness.case.case import case_digest
 
 [CASE] = draw_block(0, 0, 4, ("TOSA-1.0+INT",))[3]
 

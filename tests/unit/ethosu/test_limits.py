@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.artifacts.vela import VelaPayload
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 from harness.ethosu import machine
 from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.machine import execute

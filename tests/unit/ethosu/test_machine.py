@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import BadInput
+from harness.case.errors import BadInput
 from harness.ethosu import run
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.machine import Execution, execute

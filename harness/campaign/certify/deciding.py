@@ -1,0 +1,88 @@
+"""From comparisons to outcomes, and from outcomes to a verdict: pure functions over data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.campaign.certify.evidence import Outcome, Verdict
+from harness.corrections import Correction
+from harness.triage.corpus import Entry, resembled_by
+from harness.triage.findings import VELA_STAGE, Finding
+from harness.workers.protocol import Comparison
+
+OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")
+
+_BEFORE_VELA = ("export", "prepare", "calibrate", "convert", "export-quantized", "lower")
+
+
+def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
+    """What a comparison means.
+
+    :param corpus: what is known while the variant's corrections apply (``harness.triage.corpus.with_corrections``).
+    """
+    if comparison.same:
+        return "same"
+    stock = {item.bucket for item in comparison.stock}
+    added = [item for item in comparison.corrected if item.bucket not in stock]
+    if not stock:
+        return "worse" if added else "rounded" if comparison.apart else "equal"
+    behind = _ended_before_vela(comparison.stock)
+    if any(resembled_by(corpus, item) is None and not (behind and _is_vela_s(item)) for item in added):
+        return "worse"
+    if added:
+        return "uncovered"
+    left = {item.bucket for item in comparison.corrected}
+    return "right" if not left else "alike" if left == stock else "better"
+
+
+def _ended_before_vela(stock: Sequence[Finding]) -> bool:
+    """Did the stock compile raise before Vela was given anything?"""
+    return any(item.oracle == "crash" and item.stage in _BEFORE_VELA for item in stock)
+
+
+def _is_vela_s(finding: Finding) -> bool:
+    """Is a finding about what Vela makes of a TOSA program? No correction of ExecuTorch is to blame for that."""
+    return finding.stage == VELA_STAGE or finding.pass_name == "Vela"
+
+
+def refuses(outcome: Outcome, correction: Correction | None) -> bool:
+    """Does an outcome refuse a correction (None: all of them together, workarounds among them)?"""
+    return outcome == "worse" or (outcome == "rounded" and correction is not None and not correction.workaround)
+
+
+def tally(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How often each outcome occurs, in the order of the table in ``evidence``."""
+    counts = Counter(outcomes)
+    return {name: counts[name] for name in OUTCOMES if counts[name]}
+
+
+def by_bucket(findings: Iterable[Finding]) -> dict[str, str]:
+    return {item.bucket: item.message for item in findings if not item.information}
+
+
+def remaining(entry: Entry, findings: Sequence[Finding], corpus: Sequence[Entry]) -> list[Finding]:
+    """Findings of a corrected corpus case that are no other known bug: what refuses the correction.
+
+    :param corpus: what is known while the corrections apply.
+    """
+    expected = entry.expected
+    others = expected.other if expected is not None else ()
+    return [
+        item
+        for item in findings
+        if not item.information and item.bucket not in others and resembled_by(corpus, item) is None
+    ]
+
+
+def verdict_on(bug_shown: bool, trouble: Mapping[str, str]) -> tuple[Verdict, str]:
+    """The verdict and its reason.
+
+    :param bug_shown: stock shows the bug on a corpus case.
+    :param trouble: step -> what refuses the correction there, in order.
+    """
+    if not bug_shown:
+        return "not-needed", "stock does not show the bug on any of its corpus cases: fixed upstream, or not affected"
+    for step, what in trouble.items():
+        return "refused", f"{step}: {what}"
+    return "certified", "the bug is gone from its corpus cases, and nothing that was right moved"

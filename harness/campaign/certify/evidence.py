@@ -1,0 +1,133 @@
+"""What a certificate says, as data: JSON of this is the certificate, ``harness.campaign.certify.page`` its Markdown.
+
+An *outcome* says what one comparison means:
+
+======== =====================================================================================
+same     the artifacts are the same
+equal    other artifacts, every oracle passes both ways, outputs are the same bits
+rounded  likewise, and outputs differ inside what rounding allows
+right    stock was wrong; every oracle passes with the corrections
+better   stock was wrong; some of its mismatches are gone and none is new
+alike    stock was wrong, in the same way with the corrections
+uncovered stock was wrong; the corrections uncover another known bug behind it, or one of Vela's where stock
+         ended before Vela
+worse    a mismatch that stock does not have
+======== =====================================================================================
+
+``worse`` refuses a correction. So does ``rounded``, except for a workaround that moves operators to
+the CPU: those are computed in float there, and round otherwise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from harness.case.errors import BadInput
+
+Outcome = Literal["same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse"]
+Verdict = Literal["certified", "not-needed", "refused"]
+
+
+class Function(msgspec.Struct, frozen=True, kw_only=True):
+    """A place that a correction changes, with digests of its source before and after."""
+
+    module: str
+    place: str
+    installed: str
+    corrected: str
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A corpus case on one target: what stock, the correction, and all corrections together give.
+
+    :param bug: does stock show the entry's own bug on this target?
+    :param stock: bucket -> message; ``corrected`` and ``together`` likewise.
+    :param legs: legs that ran with the correction.
+    """
+
+    entry: str
+    target: str
+    bug: bool
+    stock: dict[str, str] = {}
+    corrected: dict[str, str] = {}
+    together: dict[str, str] = {}
+    legs: tuple[str, ...] = ()
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the cases of one kind on one target.
+
+    :param cases: ``graphs`` (drawn), ``corpus`` or ``together`` (drawn, all corrections at once).
+    :param outcomes: outcome -> how many.
+    """
+
+    cases: str
+    target: str
+    outcomes: dict[str, int]
+
+
+class Counterexample(msgspec.Struct, frozen=True, kw_only=True):
+    """The smallest case found that refuses a correction.
+
+    :param case: its file.
+    :param nodes: operators in it.
+    :param stock: what the oracles say of the stock run, bucket -> message; ``corrected`` likewise.
+    """
+
+    case: str
+    target: str
+    outcome: str
+    what: str
+    chain: tuple[str, ...] = ()
+    nodes: int = 0
+    stock: dict[str, str] = {}
+    corrected: dict[str, str] = {}
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """The evidence for one correction on one set of installed releases.
+
+    :param why: the verdict's reason in one sentence.
+    :param needs: corrections that were applied along with it.
+    :param graphs: target -> how many graphs were compared.
+    :param patch: name of the diff beside it, if one was exported and certified.
+    :param command: how to make it again.
+    """
+
+    name: str
+    verdict: Verdict
+    why: str
+    line: str
+    releases: dict[str, str]
+    workaround: bool = False
+    cause: str = ""
+    change: str = ""
+    upstream: tuple[str, ...] = ()
+    written_for: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    digest: str = ""
+    functions: tuple[Function, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    graphs: dict[str, int] = {}
+    seed: int = 0
+    counterexample: Counterexample | None = None
+    patch: str = ""
+    command: str = ""
+
+
+def stored_certificate(folder: Path, line: str, name: str) -> Certificate | None:
+    """A correction's certificate for a release line (``FOLDER/<line>/<name>.json``), if there is one.
+
+    :raises BadInput: the file is no certificate.
+    """
+    file = folder / line / f"{name}.json"
+    if not file.is_file():
+        return None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Certificate)
+    except msgspec.MsgspecError as error:
+        raise BadInput(str(file), str(error), f"make it again with 'armdiff certify {name}'") from None

@@ -1,0 +1,75 @@
+"""Compile targets in upstream's own spelling, and what each implies.
+
+``TOSA-1.0+INT``, ``TOSA-1.0+INT+FP``, ``TOSA-1.0+FP`` stop at the TOSA flatbuffer;
+``ethos-u55-128`` and its like go on through Vela. ``vgf`` is a family that has a place here and
+no lowering yet.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from harness.case.errors import BadInput
+from harness.case.recipe import Recipe
+
+DEFAULT_TARGETS = ("TOSA-1.0+INT", "ethos-u55-128", "ethos-u85-256")
+
+_ETHOS = {
+    "ethos-u55": (32, 64, 128, 256),
+    "ethos-u65": (256, 512),
+    "ethos-u85": (128, 256, 512, 1024, 2048),
+}
+_TOSA = re.compile(r"TOSA-1\.0((?:\+(?:INT|FP|int16|int4|u55|cf|bf16))+)\Z")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A compile target.
+
+    :param name: upstream's spelling.
+    :param family: ``tosa-int``, ``tosa-int-fp``, ``tosa-fp``, ``ethos-u55``, ``ethos-u65`` or ``ethos-u85``.
+    """
+
+    name: str
+    family: str
+
+    @property
+    def quantized(self) -> bool:
+        """False where there is no integer profile: float eager is then the reference."""
+        return self.family != "tosa-fp"
+
+    @property
+    def ethos_u(self) -> bool:
+        return self.family.startswith("ethos-u")
+
+    def tosa_specification(self, recipe: Recipe) -> str:
+        """The TOSA specification string, with the extension that the recipe needs."""
+        if recipe.activation_bits == 16 and self.quantized and "+int16" not in self.name:
+            return self.name + "+int16"
+        return self.name
+
+
+def parse_target(text: str, where: str = "target") -> Target:
+    """Read a target's name.
+
+    :raises BadInput: naming the targets that exist.
+    """
+    if match := _TOSA.match(text):
+        profiles = match.group(1).split("+")
+        integer, floating = "INT" in profiles, "FP" in profiles
+        if integer or floating:
+            family = "tosa-int-fp" if integer and floating else "tosa-int" if integer else "tosa-fp"
+            return Target(text, family)
+    family, _, macs = text.rpartition("-")
+    if family in _ETHOS and macs.isdigit() and int(macs) in _ETHOS[family]:
+        return Target(text, family)
+    if text == "vgf":
+        raise BadInput(
+            where,
+            "target 'vgf' is not lowered by this version of armdiff",
+            "use TOSA-1.0+INT+FP, the profile that VGF compiles from",
+        )
+    names = ["TOSA-1.0+INT", "TOSA-1.0+INT+FP", "TOSA-1.0+FP"]
+    names += [f"{name}-{'|'.join(map(str, sizes))}" for name, sizes in _ETHOS.items()]
+    raise BadInput(where, f"unknown target {text!r}", "use one of " + ", ".join(names))

@@ -1,0 +1,115 @@
+"""What Arm passes evaluate, once (two entries of ``harness.compat.warm.tricks``).
+
+Every ``executorch.exir.pass_base.ExportPass`` has an interpreter of an empty graph module, which does nothing but
+call operators. ArmPassManager makes some 160 passes a delegate and uses 15: a sixth of a delegate's time went into
+empty modules. ``share_interpreter`` gives all of them one.
+
+A pass that runs evaluates every node anew with fake tensors, most of which the pass before it evaluated, too.
+``evaluate_once`` remembers results for the length of one ``ArmPassManager._transform``, or of what is ``remembered``
+around several: of an operator with fake tensors of the same mode, type, shape and strides, and equal literals. Nodes
+may then share a fake tensor; no pass changes one in place. Real and symbolic values are evaluated as ever.
+
+Seen in executorch 1.1.0 to 1.5.1. Imports torch and executorch: only worker processes import this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import torch
+from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
+from executorch.exir import pass_base
+from torch._subclasses import FakeTensor
+
+_LITERALS = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+Known = dict[tuple[Any, ...], Any]
+"""Results by operator and operands."""
+
+_known: Known | None = None
+"""What is remembered at the moment; None outside."""
+
+
+def share_interpreter() -> None:
+    """From now on, passes are made with one interpreter of one empty module."""
+    passes = getattr(pass_base, "_ExportPassBase", None)
+    if passes is None:
+        return
+    make = passes.__init__
+    empty = torch.fx.Interpreter(torch.fx.GraphModule(torch.nn.Module(), torch.fx.Graph()))
+
+    @wraps(make)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        module, interpreter = torch.fx.GraphModule, torch.fx.Interpreter
+        torch.fx.GraphModule = torch.fx.Interpreter = lambda *_: empty
+        try:
+            make(self, *args, **kwargs)
+        finally:
+            torch.fx.GraphModule, torch.fx.Interpreter = module, interpreter
+
+    passes.__init__ = made
+
+
+def evaluate_once() -> None:
+    """From now on, Arm passes evaluate an operator with the same operands once a pipeline."""
+    call, transform = torch.fx.Interpreter.call_function, ArmPassManager._transform
+
+    @wraps(transform)
+    def transforming(manager: Any, *args: Any, **kwargs: Any) -> Any:
+        with remembered({} if _known is None else _known):
+            return transform(manager, *args, **kwargs)
+
+    @wraps(call)
+    def calling(self: Any, target: Any, args: Any, kwargs: Any) -> Any:
+        # the passes' own interpreters are a subclass, whose calls go on to the pass
+        key = None if _known is None or type(self) is not torch.fx.Interpreter else key_of(target, args, kwargs)
+        if key is None or _known is None:
+            return call(self, target, args, kwargs)
+        if key not in _known:
+            _known[key] = call(self, target, args, kwargs)
+        return _known[key]
+
+    torch.fx.Interpreter.call_function = calling
+    ArmPassManager._transform = transforming
+
+
+@contextmanager
+def remembered(known: Known) -> Iterator[None]:
+    """Let the pipelines inside remember here what they evaluate: for lowerings to one TOSA specification."""
+    global _known
+    outer, _known = _known, known
+    try:
+        yield
+    finally:
+        _known = outer
+
+
+def key_of(target: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
+    """What tells one evaluation from another; None where it must not be remembered."""
+    words: list[Any] = [target]
+    return tuple(words) if _spell(args, words) and _spell(kwargs, words) else None
+
+
+def _spell(value: Any, words: list[Any]) -> bool:
+    """Append what identifies a value; False if nothing does."""
+    kind = type(value)
+    if kind is FakeTensor:
+        shape, strides = tuple(value.shape), value.stride()
+        words += (id(value.fake_mode), value.dtype, shape, strides, value.storage_offset(), value.device)
+        return value.constant is None and all(type(size) is int for size in (*shape, *strides))
+    if kind in _LITERALS:
+        words += (kind, value)
+        return True
+    if kind is float:
+        words.append(value.hex())
+        return True
+    if kind in (tuple, list, torch.fx.immutable_collections.immutable_list):
+        words += (kind, len(value))
+        return all(_spell(item, words) for item in value)
+    if kind in (dict, torch.fx.immutable_collections.immutable_dict):
+        words += (kind, *value)
+        return all(_spell(item, words) for item in value.values())
+    return False

@@ -1,0 +1,278 @@
+"""What the compile of a graph for one target leaves for the graph's next target in the same worker.
+
+Three *stages* are kept, of the last graph only, each by the trick of that name (``harness.compat.warm.tricks``):
+
+- ``export-kept``: the float export, which no target has a part in;
+- ``quantized-kept``: the calibrated, converted and exported graph. Every target prepares the float graph itself; it
+  takes what is kept only if its prepared graph has the same fingerprint (``harness.compat.warm.fingerprint``);
+- ``edge-kept``: the edge program of that very graph, if the target's partitioner keeps the same nodes whole
+  (``harness.compat.warm.edges``).
+
+What is kept is a deep copy made before anybody works on it, and everyone who takes it gets a deep copy of that: all
+later stages work in place. A fresh compile's tensors are the module's own, so that upstream can change the user's
+weights; a copy's tensors are therefore tied to the module of the one who takes it, wherever the kept one's were tied
+to its module. A module whose tensors are not those from back then, bit for bit, gets nothing.
+
+A stage that raises leaves nothing. Only the first run of a case takes anything (``harness.workers.worker``): what is found is
+confirmed by a compile that makes everything anew.
+
+Imports torch, and executorch with the first edge program: only worker processes import this module.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+import torch
+
+from harness.case.case import Case, case_digest
+from harness.compat.warm.fingerprint import fingerprint
+from harness.compat.warm.tricks import between_cases
+
+if TYPE_CHECKING:
+    from harness.compat.warm.edges import Choice
+
+EXPORT, QUANTIZED, EDGE = "export-kept", "quantized-kept", "edge-kept"
+
+_Made = TypeVar("_Made")
+_on: set[str] = set()
+
+
+def keep(stage: str) -> None:
+    """Keep a stage from now on."""
+    _on.add(stage)
+
+
+def keeps(stage: str) -> bool:
+    """Is a stage kept?"""
+    return stage in _on
+
+
+class Stages(Protocol):
+    """Where a compile takes the stages from that need not be made for each target."""
+
+    def exported(self, model: torch.nn.Module, make: Callable[[], Any]) -> Any:
+        """The float export of a module."""
+
+    def same(self, prepared: torch.fx.GraphModule) -> str | None:
+        """What graphs that are prepared alike have in common, if they can be compared."""
+
+    def quantized(self, model: torch.nn.Module, prepared: str | None, make: Callable[[], _Made]) -> _Made:
+        """The quantized graph and its export, from a prepared one (what ``same`` said of it)."""
+
+    def edges(self, exported: Any) -> Any:
+        """A context in which the lowering of an export may take an edge program."""
+
+
+class Anew:
+    """Makes every stage."""
+
+    def exported(self, model: torch.nn.Module, make: Callable[[], Any]) -> Any:
+        return make()
+
+    def same(self, prepared: torch.fx.GraphModule) -> str | None:
+        return None
+
+    def quantized(self, model: torch.nn.Module, prepared: str | None, make: Callable[[], _Made]) -> _Made:
+        return make()
+
+    @contextmanager
+    def edges(self, exported: Any) -> Iterator[None]:
+        yield
+
+
+ANEW: Stages = Anew()
+
+
+@dataclass
+class _Copy:
+    """A value, and the tensors that were the module's when it was made."""
+
+    value: Any
+    tensors: Mapping[str, torch.Tensor]
+
+    def tied_to(self, model: torch.nn.Module) -> Any:
+        """A copy with the module's own tensors, or None if they are not what they were."""
+        own = _tensors(model)
+        if own is None or own.keys() != self.tensors.keys():
+            return None
+        pairs = [(tensor, own[name]) for name, tensor in self.tensors.items()]
+        return _copied(self.value, pairs) if all(_alike(*pair) for pair in pairs) else None
+
+
+@dataclass
+class _Entry:
+    """An export that is kept, and the edge programs that were made of it."""
+
+    copy: _Copy
+    edges: list[tuple[Choice, _Copy]] = field(default_factory=list)
+
+
+class Kept:
+    """The stages of one graph.
+
+    :ivar takes: take what is kept; otherwise only leave it.
+    """
+
+    def __init__(self) -> None:
+        self.takes = True
+        self._export: _Entry | None = None
+        self._quantized: dict[str, _Entry] = {}
+        self._current: tuple[Any, torch.nn.Module, _Entry] | None = None  # the export in use, and whence it is
+
+    def exported(self, model: torch.nn.Module, make: Callable[[], Any]) -> Any:
+        """The float export of a module."""
+        self._current = None
+        if not keeps(EXPORT):
+            return make()
+        made, self._export = self._found(self._export, model, make, lambda made: made)
+        return made
+
+    def same(self, prepared: torch.fx.GraphModule) -> str | None:
+        """What graphs that are prepared alike have in common, if they can be compared."""
+        return fingerprint(prepared) if keeps(QUANTIZED) else None
+
+    def quantized(self, model: torch.nn.Module, prepared: str | None, make: Callable[[], _Made]) -> _Made:
+        """The quantized graph and its export (the last of what ``make`` returns)."""
+        self._current = None
+        if prepared is None:
+            return make()
+        made: _Made
+        made, entry = self._found(self._quantized.get(prepared), model, make, lambda made: made[-1])
+        if entry is not None:
+            self._quantized[prepared] = entry
+        return made
+
+    def _found(
+        self, entry: _Entry | None, model: torch.nn.Module, make: Callable[[], Any], export_of: Callable[[Any], Any]
+    ) -> tuple[Any, _Entry | None]:
+        """A copy of what an entry holds, or what is made, and the entry for the next."""
+        made = entry.copy.tied_to(model) if entry is not None and self.takes else None
+        if made is None:
+            made = make()
+            kept = _kept(made, model)
+            entry = None if kept is None else _Entry(kept)
+        if entry is not None:
+            self._current = export_of(made), model, entry
+        return made, entry
+
+    @contextmanager
+    def edges(self, exported: Any) -> Iterator[None]:
+        """Let the lowering of an export inside take an edge program, or leave one."""
+        if not keeps(EDGE) or self._current is None or self._current[0] is not exported:
+            yield
+            return
+        from executorch.exir.program import _program
+
+        from harness.compat.warm.edges import made_with_choice
+
+        original = getattr(_program, _GENERATE, None)
+        if original is None:
+            yield
+            return
+        _, model, entry = self._current
+
+        def generate(*args: Any, **named: Any) -> Any:
+            for choice, kept in entry.edges if self.takes else ():
+                if choice.is_made_by(*args[:3]) and (found := kept.tied_to(model)) is not None:
+                    return found
+            made, choice_now = made_with_choice(original, *args, **named)
+            if choice_now is not None and (kept_now := _kept(made, model)) is not None:
+                entry.edges.append((choice_now, kept_now))
+            return made
+
+        setattr(_program, _GENERATE, generate)
+        try:
+            yield
+        finally:
+            setattr(_program, _GENERATE, original)
+
+
+class Keeper:
+    """Keeps the stages of the graph that a worker ran last, until a target of it comes again."""
+
+    def __init__(self) -> None:
+        self._graph = ""
+        self._targets: set[str] = set()
+        self._kept: Kept | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Is anything kept?"""
+        return self._kept is not None
+
+    def stages(self, case: Case, takes: bool) -> Stages:
+        """The stages of a case's graph, calibration and recipe; those of another graph are given up.
+
+        :param takes: may this compile take what an earlier one left?
+        """
+        graph = case_digest(msgspec.structs.replace(case, target=""))
+        if graph != self._graph or case.target in self._targets:
+            self.forget()
+        if self._kept is None and _on:
+            self._graph, self._kept = graph, Kept()
+        if self._kept is None:
+            return ANEW
+        self._targets.add(case.target)
+        self._kept.takes = takes
+        return self._kept
+
+    def forget(self) -> None:
+        """Give up what is kept."""
+        if self._kept is not None:
+            self._graph, self._targets, self._kept = "", set(), None
+            between_cases()
+
+
+_GENERATE = "_gen_edge_manager_for_partitioners"
+
+
+def _kept(value: Any, model: torch.nn.Module) -> _Copy | None:
+    """A copy to keep, or None if it cannot be copied."""
+    own = _tensors(model)
+    if own is None:
+        return None
+    twins: dict[int, torch.Tensor] = {id(tensor): _twin(tensor) for tensor in own.values()}
+    try:
+        copied = _copied(value, [(tensor, twins[id(tensor)]) for tensor in own.values()])
+    except Exception:  # noqa: BLE001 - an object that refuses to be copied is no fault of the case
+        return None
+    return _Copy(copied, {name: twins[id(tensor)] for name, tensor in own.items()})
+
+
+def _copied(value: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
+    """A deep copy with other tensors in the places of some, and of what shares their storage."""
+    memo: dict[Any, Any] = {id(old): new for old, new in pairs}
+    # torch's own copies look a storage up here; parameters are looked up by their identity only
+    memo["torch"] = {old.untyped_storage()._cdata: new.untyped_storage() for old, new in pairs}
+    return copy.deepcopy(value, memo)
+
+
+def _tensors(model: torch.nn.Module) -> dict[str, torch.Tensor] | None:
+    """A module's tensors by name; None if two of them overlap, which no copy here would keep."""
+    found: dict[str, torch.Tensor] = {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+    owners = {tensor.untyped_storage()._cdata: id(tensor) for tensor in found.values()}
+    return found if all(owners[item.untyped_storage()._cdata] == id(item) for item in found.values()) else None
+
+
+def _twin(tensor: torch.Tensor) -> torch.Tensor:
+    values = tensor.detach().clone(memory_format=torch.preserve_format)
+    return torch.nn.Parameter(values, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else values
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Same kind, layout and bits."""
+    facts = [(type(x), x.dtype, x.shape, x.stride(), x.storage_offset(), x.requires_grad) for x in (one, other)]
+    return facts[0] == facts[1] and torch.equal(_bits(one), _bits(other))
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)

@@ -1,0 +1,111 @@
+"""Work of torch and executorch that is the same every time, done once (entries of ``harness.compat.warm.tricks``).
+
+None changes what is computed:
+
+- ``load_operators_once``: ``torch._export.utils._materialize_cpp_cia_ops`` looks up every operator of the
+  dispatcher whenever a program is decomposed, because libraries may add some. Here all are loaded before the
+  first case.
+- ``share_node_histories``: ``torch.fx.traceback.NodeSource``, the history of a node, is deep-copied into every
+  node made from it, pass after pass. Nothing changes a history once it is made, so copies may share it.
+- ``leave_out_annotations``: ``torch._ops.OperatorBase.py_impl`` evaluates the annotations of its inner function
+  at each of the 12,000 calls that a decomposition makes.
+
+``shared_edge`` keeps the edge program of the first lowering inside it for those that follow: everything
+ahead of partitioning, two thirds of a lowering's time
+(``executorch.exir.program._program._gen_edge_manager_for_partitioners``, seen in 1.1.0 to 1.5.1).
+
+Imports torch and executorch: only worker processes import this module.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any
+
+from executorch.exir.program import _program
+from torch import _ops
+from torch._export import utils
+from torch.fx import traceback
+
+from harness.compat.warm.keeping import EDGE, keeps
+
+
+def load_operators_once() -> None:
+    """Look up the dispatcher's operators now, and not for every decomposition."""
+    if hasattr(utils, "_materialize_cpp_cia_ops"):
+        utils._materialize_cpp_cia_ops()
+        utils._materialize_cpp_cia_ops = _nothing
+
+
+def share_node_histories() -> None:
+    """Let a copy of a node have the history of the original, not a copy of it."""
+    if hasattr(traceback, "NodeSource"):
+        traceback.NodeSource.__deepcopy__ = _itself
+
+
+def leave_out_annotations() -> None:
+    """Stop ``py_impl`` from evaluating the annotations of its inner function."""
+    _without_annotations(_ops.OperatorBase.py_impl)
+
+
+def _without_annotations(function: FunctionType) -> None:
+    """Compile a function's own source again, without what is evaluated only to annotate."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    compiled = compile(tree, function.__code__.co_filename, "exec", dont_inherit=True)
+    [function.__code__] = [item for item in compiled.co_consts if isinstance(item, CodeType)]
+
+
+def _nothing() -> None:
+    pass
+
+
+def _itself(source: Any, _: dict[int, Any]) -> Any:
+    return source
+
+
+class SharedEdge:
+    """The edge program of one graph, once it was made.
+
+    :ivar enabled: take it from here; otherwise make it anew.
+    :ivar making: called before and after the one that is kept is made.
+    """
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.kept: Any = None
+        self.making: Callable[[], None] = _nothing
+
+
+@contextmanager
+def shared_edge() -> Iterator[SharedEdge]:
+    """Let the lowerings of one quantized graph inside share what precedes partitioning (where ``edge-kept`` is on)."""
+    original = _program._gen_edge_manager_for_partitioners
+    shared = SharedEdge()
+
+    def generate(*args: Any, **kwargs: Any) -> Any:
+        if not shared.enabled:
+            return original(*args, **kwargs)
+        if shared.kept is None:
+            shared.making()
+            shared.kept = original(*args, **kwargs)
+            shared.making()
+        elif not keeps(EDGE):
+            return original(*args, **kwargs)
+        return copy.deepcopy(shared.kept)
+
+    _program._gen_edge_manager_for_partitioners = generate
+    try:
+        yield shared
+    finally:
+        _program._gen_edge_manager_for_partitioners = original

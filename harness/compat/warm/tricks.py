@@ -1,0 +1,217 @@
+"""The tricks that make the toolchain fast without changing what it produces, each under a name.
+
+A *trick* is something that a worker does once before its first case. The artifacts are those of the plain
+sequence, byte for byte (``tests/integration/test_warm.py``; payloads for Ethos-U85, which Vela itself does not
+repeat, as the NPU takes them). ``--no-warm`` leaves all out, ``armdiff bench --tricks`` leaves out one at a time and
+measures what it had gained.
+
+``TRICKS`` is the one list; a worker is told by name what to leave out (``--without=NAME``), and applies the rest
+in order. A trick's *gain* is the processor time without it over that with all of them: 4 drawn graphs on the three
+default targets (``armdiff bench --tricks --graphs 4 --seed 7``, executorch 1.5.1, 2026-11-23, beside another job;
+single pairs scatter by 0.1). Without any of them it is 4.30.
+
+This module imports neither torch nor executorch until a trick is applied, and a trick cannot be undone in a process.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from harness.case.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Trick:
+    """One thing that is done once instead of for every graph.
+
+    :param what: what is done, and why it changes nothing.
+    :param gain: what was measured: times the processor time.
+    :param apply: does it, for the whole process.
+    """
+
+    name: str
+    what: str
+    gain: str
+    apply: Callable[[], None]
+
+
+def warm_up(without: Collection[str] = ()) -> None:
+    """Apply every trick but those that are named; torch and executorch must have been imported."""
+    for trick in TRICKS:
+        if trick.name not in without:
+            trick.apply()
+
+
+def between_cases(done: bool = True) -> None:
+    """What is due after a case where collections are paused: one, and what is left then are caches to keep.
+
+    :param done: nothing that is left will be garbage later.
+    """
+    if not gc.isenabled():
+        gc.collect()
+        if done:
+            gc.freeze()
+
+
+def names(words: Sequence[str], where: str = "--without") -> tuple[str, ...]:
+    """Tricks to leave out; ``all`` stands for every one.
+
+    :raises BadInput: no trick has that name.
+    """
+    known = [trick.name for trick in TRICKS]
+    for word in words:
+        if word not in known and word != "all":
+            raise BadInput(where, f"unknown trick {word!r}", f"use all, {', '.join(known)}")
+    return tuple(known) if "all" in words else tuple(dict.fromkeys(words))
+
+
+def _pause_collection() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def _load_operators_once() -> None:
+    from harness.compat.warm.sharing import load_operators_once
+
+    load_operators_once()
+
+
+def _share_node_histories() -> None:
+    from harness.compat.warm.sharing import share_node_histories
+
+    share_node_histories()
+
+
+def _search_fast() -> None:
+    from harness.compat.warm.histogram import use_fast_search
+
+    use_fast_search()
+
+
+def _leave_out_annotations() -> None:
+    from harness.compat.warm.sharing import leave_out_annotations
+
+    leave_out_annotations()
+
+
+def _map_directly() -> None:
+    from harness.compat.warm.trees import map_directly
+
+    map_directly()
+
+
+def _write_code_when_called() -> None:
+    from harness.compat.warm.codegen import write_code_when_called
+
+    write_code_when_called()
+
+
+def _share_interpreter() -> None:
+    from harness.compat.warm.evaluating import share_interpreter
+
+    share_interpreter()
+
+
+def _evaluate_once() -> None:
+    from harness.compat.warm.evaluating import evaluate_once
+
+    evaluate_once()
+
+
+def _compile_late() -> None:
+    from harness.compat.warm.recompiling import compile_late
+
+    compile_late()
+
+
+def _keep(stage: str) -> None:
+    from harness.compat.warm.keeping import keep
+
+    keep(stage)
+
+
+TRICKS: tuple[Trick, ...] = (
+    Trick(
+        "operators-once",
+        "torch looks up every operator of the dispatcher whenever a program is decomposed; here before the first case",
+        "1.20",
+        _load_operators_once,
+    ),
+    Trick(
+        "histories-shared",
+        "the history of a graph node is deep-copied into every node made from it; nothing changes it, so all share it",
+        "1.20",
+        _share_node_histories,
+    ),
+    Trick(
+        "histogram-search",
+        "torchao's search for a histogram's range goes from one step that moves something to the next",
+        "1.15",
+        _search_fast,
+    ),
+    Trick(
+        "annotations-out",
+        "torch evaluates the annotations of an inner function at each of 12,000 calls; they are compiled out",
+        "1.07",
+        _leave_out_annotations,
+    ),
+    Trick(
+        "arguments-direct",
+        "torch describes nested arguments to map them, for every node of every pass; they are mapped in one walk",
+        "1.05",
+        _map_directly,
+    ),
+    Trick(
+        "code-unwritten",
+        "the Python code of a graph between two Arm passes is written when somebody looks; nobody does",
+        "1.08",
+        _write_code_when_called,
+    ),
+    Trick(
+        "interpreter-shared",
+        "each of the 160 passes of a delegate has an interpreter of an empty module; all take one, which has no state",
+        "1.07",
+        _share_interpreter,
+    ),
+    Trick(
+        "evaluated-once",
+        "each pass evaluates all nodes with fake tensors; the same operator with the very same operands is remembered",
+        "1.08",
+        _evaluate_once,
+    ),
+    Trick(
+        "code-late",
+        "the code that a graph module writes of itself elsewhere is compiled when it is first run",
+        "1.03",
+        _compile_late,
+    ),
+    Trick(
+        "export-kept",
+        "the next target of a graph takes a copy of the float export, which no target has a part in",
+        "1.02",
+        partial(_keep, "export-kept"),
+    ),
+    Trick(
+        "quantized-kept",
+        "a target whose prepared graph has the fingerprint of the last one's takes a copy of what became of that",
+        "1.76",
+        partial(_keep, "quantized-kept"),
+    ),
+    Trick(
+        "edge-kept",
+        "a target that got the quantized graph of the last one and whose partitioner answers alike takes a copy of "
+        "the edge program; so do further lowerings for a certificate",
+        "1.74",
+        partial(_keep, "edge-kept"),
+    ),
+    Trick(
+        "collection-paused",
+        "two million imported objects are frozen, and garbage is collected between cases instead of inside them",
+        "1.17",
+        _pause_collection,
+    ),
+)

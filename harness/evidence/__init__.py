@@ -1,0 +1,1 @@
+"""What was observed, what the artifacts mean, and what rounding allows."""

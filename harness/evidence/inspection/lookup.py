@@ -1,0 +1,113 @@
+"""TABLE constants against the function that they stand for, evaluated in float64.
+
+An int8 TABLE has one entry a code (TOSA 1.0, TABLE): the code of f(value of the input code). An
+int16 TABLE has 513 entries, entry k standing for input code (k - 256) * 128, the last for 32768;
+its result has 7 fractional bits and entries may be shifted right to fit 16 bits, which the RESCALE
+behind it undoes (executorch InsertTableOpsPass). An entry may be either neighbour of a tie, and
+float32 evaluation may move it by a few epsilons of the entry and of the argument (gelu(x) = x / 2 (1 + erf(x / sqrt 2))
+cancels below zero: at -3.55 float32 is off by 1,100 epsilons of the result, 0.2 of x); nothing else is allowed.
+
+Only groups that are one TABLE, for one start operator with one tensor argument, are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.artifacts.tosa import TosaOperator
+from harness.case.distributions import Array
+from harness.compat.snapshots import NodeState, Qparams, Ref
+from harness.evidence.inspection.analysis import Analysis
+from harness.evidence.inspection.decisions import decided, operands
+from harness.evidence.inspection.folding import overload
+from harness.evidence.inspection.units import Problem
+
+EVALUATION = 64 * 2.0**-24
+"""Relative float32 error of a transcendental function and its usual decompositions."""
+CANCELLATION = 2 * 2.0**-24
+"""Error of a result that is what is left of two numbers of the argument's size, relative to the argument."""
+
+
+def table_problems(analysis: Analysis) -> Iterator[Problem]:
+    """Wrong entries, one problem a TABLE."""
+    for operator in analysis.block.operators:
+        if operator.op != "TABLE":
+            continue
+        origin = analysis.origins.of[operator.index]
+        if origin is None or sum(item.op == "TABLE" for item in analysis.origins.group(origin)) != 1:
+            continue
+        yield from _judged(analysis, operator, analysis.trace.start.nodes[origin])
+
+
+def _judged(analysis: Analysis, operator: TosaOperator, start: NodeState) -> Iterator[Problem]:
+    graph = analysis.trace.start
+    inside = [item.qparams for item in operands(start, graph)]
+    outside = decided(start.name, graph)
+    entries = analysis.block.tensors[operator.inputs[1]].values().astype(np.int64)
+    if len(inside) != 1 or len(outside) != 1 or outside[0].dtype not in ("int8", "int16"):
+        return
+    if inside[0].dtype == "int8" and entries.size == 256:
+        codes = np.arange(-128, 128)
+    elif inside[0].dtype == "int16" and entries.size == 513:
+        codes = (np.arange(513) - 256) * 128
+    else:
+        return
+    group = {item.op for item in analysis.origins.group(start.name)}
+    if not group <= {"TABLE", "RESCALE", "RESHAPE", "TRANSPOSE"}:
+        return
+    arguments = (codes - inside[0].zero_points[0]) * inside[0].scales[0]
+    exact = _evaluated(start, arguments)
+    if exact is None:
+        return
+    low, high = _allowed(exact, arguments, outside[0])
+    shift = _shift(low) if entries.size == 513 else 0
+    low, high = low >> shift, high >> shift
+    reached = (codes >= inside[0].qmin) & (codes <= inside[0].qmax) if entries.size == 256 else codes >= -32768
+    wrong = np.flatnonzero(reached & ((entries < low) | (entries > high)))
+    if wrong.size:
+        at = int(wrong[np.argmax(np.abs(entries[wrong] - low[wrong]))])
+        wanted = f"{low[at]}" if low[at] == high[at] else f"{low[at]} or {high[at]}"
+        yield Problem(
+            "table entry wrong",
+            operator,
+            operator.outputs[0],
+            f"{operator.inputs[1]}: {wrong.size} of {entries.size} entries are not {start.target} in float64; entry "
+            f"{at} (input code {codes[at]}) is {entries[at]}, expected {wanted}",
+            {"entries": int(wrong.size), "worst": int(abs(entries[at] - low[at]))},
+        )
+
+
+def _evaluated(start: NodeState, values: Array) -> Array | None:
+    """The start operator on float64 values; None if it takes more than one tensor or raises."""
+    import torch
+
+    if len(start.refs) != 1 or not isinstance(start.args[0], Ref):
+        return None
+    literals = [list(item) if isinstance(item, tuple) else item for item in start.args[1:]]
+    try:
+        result = overload(start)(torch.from_numpy(values.astype(np.float64)), *literals, **start.kwargs)
+    except (RuntimeError, TypeError, NotImplementedError):
+        return None
+    evaluated: Array = result.numpy()
+    return evaluated if evaluated.shape == values.shape else None
+
+
+def _allowed(exact: Array, arguments: Array, qparams: Qparams) -> tuple[Array, Array]:
+    """Lowest and highest code of each entry."""
+    steps = exact / qparams.scales[0]
+    slack = np.abs(steps) * EVALUATION + np.abs(arguments / qparams.scales[0]) * CANCELLATION
+    ends = np.ceil(steps - slack - 0.5), np.floor(steps + slack + 0.5)
+    low, high = (
+        np.clip(np.nan_to_num(end + qparams.zero_points[0], nan=0.0), qparams.qmin, qparams.qmax).astype(np.int64)
+        for end in ends
+    )
+    undefined = np.isnan(exact)
+    return np.where(undefined, qparams.qmin, low), np.where(undefined, qparams.qmax, high)
+
+
+def _shift(codes: Array) -> int:
+    """Bits by which the codes are shifted right to fit 16-bit entries: the fewest, as the pass chooses."""
+    largest = int(np.max(np.abs(codes)))
+    return largest.bit_length() + 1 - 16 if largest > 32767 else 0

@@ -1,0 +1,160 @@
+"""Rules of operators that move, select, make or cast elements: the values stay, so the domain does too.
+
+``moving`` is exact: indices are integers and known. What adds up (``index_put`` with ``accumulate``)
+rounds like an addition. A constant that only takes its shape from an operand is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.evidence.rounding.call import Call, Rule, as_interval, paired, with_slack
+from harness.evidence.rounding.interval import FLOAT32_EPSILON, Interval
+
+
+def moving(call: Call) -> Any:
+    """Operators that only move or select elements: exact, and the domain stays."""
+    operands = call.operands
+    same = operands and all(item.scale == operands[0].scale for item in operands)
+    return paired(call.at("low"), call.at("high"), operands[0] if same else None)
+
+
+def putting(call: Call) -> Any:
+    """index_put: moves, or adds up where it accumulates."""
+    if not call.argument(3, "accumulate", False):
+        return moving(call)
+    terms = 2 + as_interval(call.args[2]).low.numel()
+    result = paired(call.at("low"), call.at("high"))
+    slack = call.of(lambda item: item.magnitude) * FLOAT32_EPSILON * terms
+    return result.widened(slack)
+
+
+def making(call: Call) -> Any:
+    """full_like and its kin: known, whatever the operand is."""
+    value = call.at("low")
+    return paired(value, value)
+
+
+def copying(call: Call) -> Interval:
+    """copy_: the source in the shape of the target."""
+    target, source = as_interval(call.args[0]), as_interval(call.args[1])
+    low, high = source.low.expand_as(target.low), source.high.expand_as(target.low)
+    return Interval(low, high, source.scale, source.bits)
+
+
+def casting(call: Call) -> Any:
+    """Casts: floats keep their value (float16 rounds it), integers cut off what is behind the point."""
+    item = call.args[0]
+    dtype = call.kwargs.get("dtype")
+    if dtype is None:
+        dtype = next((argument for argument in call.args[1:] if isinstance(argument, torch.dtype)), torch.float32)
+    if dtype == torch.bool:
+        return Interval((item.low > 0) | (item.high < 0), (item.low != 0) | (item.high != 0))
+    if dtype.is_floating_point:
+        if item.low.dtype == torch.bool:
+            return Interval(item.low.to(torch.float64), item.high.to(torch.float64))
+        wide = torch.finfo(dtype).bits >= 32
+        return item if wide else with_slack(item, torch.finfo(dtype).eps / FLOAT32_EPSILON)
+    return paired(item.low.to(dtype), item.high.to(dtype))
+
+
+MOVING = [
+    "view",
+    "reshape",
+    "permute",
+    "transpose",
+    "squeeze",
+    "unsqueeze",
+    "expand",
+    "flatten",
+    "slice",
+    "select",
+    "cat",
+    "concat",
+    "concatenate",
+    "stack",
+    "split",
+    "split_with_sizes",
+    "chunk",
+    "clone",
+    "contiguous",
+    "detach",
+    "alias",
+    "repeat",
+    "pad",
+    "constant_pad_nd",
+    "t",
+    "unbind",
+    "narrow",
+    "expand_as",
+    "view_as",
+    "tile",
+    "_unsafe_view",
+    "flip",
+    "roll",
+    "movedim",
+    "moveaxis",
+    "swapaxes",
+    "unflatten",
+    "detach_",
+    "lift_fresh_copy",
+    "dropout",
+    "dropout_",
+    "max_pool2d",
+    "amax",
+    "amin",
+    "max_pool2d_with_indices",
+    "max_pool1d",
+    "relu",
+    "relu_",
+    "adaptive_max_pool2d",
+    "upsample_nearest2d",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "channel_shuffle",
+    "gather",
+    "index",
+    "index_select",
+    "index_copy",
+    "embedding",
+    "take_along_dim",
+    "repeat_interleave",
+    "unfold",
+    "unfold_copy",
+    "as_strided",
+    "as_strided_copy",
+    "select_scatter",
+    "slice_scatter",
+    "scatter",
+    "tril",
+    "triu",
+    "diagonal",
+    "squeeze_",
+    "unsqueeze_",
+    "squeeze_copy",
+    "unsqueeze_copy",
+    "expand_copy",
+    "view_copy",
+    "select_copy",
+    "slice_copy",
+    "split_copy",
+    "transpose_copy",
+    "permute_copy",
+    "t_copy",
+    "alias_copy",
+    "detach_copy",
+]
+"""max and relu are here because they return one of their operands (or zero) unchanged."""
+MAKING = ["full_like", "zeros_like", "ones_like", "fill", "fill_", "zero_", "new_full", "new_zeros", "new_ones"]
+
+RULES: dict[str, Rule] = {
+    **{f"aten.{name}": moving for name in MOVING},
+    **{f"aten.{name}": making for name in MAKING},
+    **{f"aten.{name}": putting for name in ("index_put", "index_put_")},
+    **{f"aten.{name}": casting for name in ("to", "_to_copy")},
+    "aten.copy_": copying,
+    "aten.copy": copying,
+    "dim_order_ops._to_dim_order_copy": casting,
+}

@@ -1,0 +1,92 @@
+"""The float originals of a quantized graph's constants, noted before they are lost.
+
+``convert_pt2e`` folds a constant and its quantize node into integer codes. A code says its original
+up to half a step, an end code nothing at all, since an observer may have clipped. The prepared
+graph still has the originals: what a constant is there, after every transform for annotation, at
+the same argument of the same operator. Both graphs name their operators alike.
+
+An original is kept in the metadata of the dequantize node that reads the codes, so that it goes
+where the graph goes. Only arguments without any input behind them have one.
+
+Imports torch; runs in worker processes only.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from harness.evidence.rounding.call import base_name
+
+_ORIGINAL = "armdiff_original"
+_DEQUANTIZE = "quantized_decomposed.dequantize_per_"
+_Places = Mapping[tuple[str, int], torch.Tensor]
+"""A constant by the name of the node that reads it and its position among that node's arguments."""
+
+
+def constants_of(prepared: torch.fx.GraphModule) -> _Places:
+    """Every constant argument of a prepared graph's operators (copies: lowering may change a user's weights)."""
+    known: dict[torch.fx.Node, Any] = {}
+    found: dict[tuple[str, int], torch.Tensor] = {}
+    with torch.no_grad():
+        for node in prepared.graph.nodes:
+            _evaluate(prepared, node, known)
+            if node.op == "call_function":
+                for position, source in enumerate(_sources(node)):
+                    if isinstance(known.get(source), torch.Tensor) and known[source].is_floating_point():
+                        found[node.name, position] = known[source].detach().clone()
+    return found
+
+
+def note_originals(converted: torch.fx.GraphModule, constants: _Places) -> None:
+    """Attach its float original to every dequantize node of a converted graph that reads codes of a constant."""
+    for node in converted.graph.nodes:
+        for position, source in enumerate(_sources(node)):
+            original = constants.get((node.name, position))
+            if original is not None and _reads_codes(source):
+                source.meta[_ORIGINAL] = original
+
+
+def known_original(dequantize: torch.fx.Node) -> torch.Tensor | None:
+    """The float original that a dequantize node stands for, in float64, if it was noted."""
+    original = dequantize.meta.get(_ORIGINAL)
+    return None if original is None else original.to(torch.float64)
+
+
+def _evaluate(prepared: torch.fx.GraphModule, node: torch.fx.Node, known: dict[torch.fx.Node, Any]) -> None:
+    """Note a node's value if no input of the graph has a part in it."""
+    if node.op == "get_attr":
+        value: Any = prepared
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        known[node] = value
+    elif node.op == "call_module" and node.args and node.args[0] in known:
+        known[node] = known[node.args[0]]  # an observer
+    elif node.op == "call_function" and all(source in known for source in node.all_input_nodes):
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
+        target: Any = node.target
+        if not _changes_operand(target):
+            known[node] = target(*args, **kwargs)
+
+
+def _changes_operand(target: Any) -> bool:
+    """Does an operator write into an operand? A constant that it may write to is none."""
+    schema = getattr(target, "_schema", None)
+    return target is not operator.getitem if schema is None else bool(schema.is_mutable)
+
+
+def _sources(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The nodes among a node's arguments in order, each as often as it occurs."""
+    found: list[torch.fx.Node] = []
+    torch.fx.node.map_arg((node.args, node.kwargs), found.append)
+    return found
+
+
+def _reads_codes(node: torch.fx.Node) -> bool:
+    if node.op != "call_function" or not base_name(node.target).startswith(_DEQUANTIZE):
+        return False
+    source = node.args[0]
+    return isinstance(source, torch.fx.Node) and source.op == "get_attr"

@@ -1,0 +1,281 @@
+"""The walk over a quantized (or float) graph that yields an envelope for every output.
+
+Quantize and dequantize nodes and quantized constants are where the policies differ (see the
+package's docstring); everything else goes through ``rules``. An operator without a rule is
+evaluated exactly where its operands are exact. Elsewhere nothing is claimed of its result, and
+every value that depends on it carries the operator's name (``Envelope.unjudged``), also behind a
+quantize node, which makes any claim finite again.
+
+Where upstream leaves out a requantization by design (``skipped``) the value before it is allowed
+as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from harness.case.distributions import Array
+from harness.evidence.observation import Envelope
+from harness.evidence.rounding.call import as_interval
+from harness.evidence.rounding.interval import (
+    FLOAT32_EPSILON,
+    Codes,
+    Interval,
+    hull,
+    intervals_in,
+    point,
+    swap,
+    unbounded_like,
+)
+from harness.evidence.rounding.originals import known_original
+from harness.evidence.rounding.rules import RULES, Call, base_name
+from harness.evidence.rounding.skipped import (
+    CLAMPS,
+    CONVOLUTIONS,
+    DEQUANTIZE,
+    QUANTIZE,
+    between_clamps,
+    name_of,
+    saturation_skipped,
+)
+
+Policy = Literal["rounding", "saturation", "quantization"]
+
+_DEQUANTIZE_CHANNELS = "quantized_decomposed.dequantize_per_channel"
+
+NO_ORIGINAL = "constant without its float original"
+_REFUSED = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
+"""What torch and the rules raise for operands that they do not take: a range where an index must be known."""
+
+
+def envelopes(graph: torch.fx.GraphModule, arrays: tuple[Array, ...], policy: Policy) -> tuple[Envelope, ...]:
+    """One envelope for every output of ``graph`` on one tuple of inputs."""
+    with torch.no_grad():
+        return _Walk(graph, policy).run(arrays)
+
+
+class _Walk:
+    def __init__(self, module: torch.fx.GraphModule, policy: Policy) -> None:
+        self.module = module
+        self.policy = policy
+        self.values: dict[torch.fx.Node, Any] = {}
+        self.unclaimed: dict[torch.fx.Node, str] = {}
+        self.doubts: dict[torch.fx.Node, tuple[str, ...]] = {}
+        self.open: set[torch.fx.Node] = set()
+        self.floats: dict[Any, Interval] = {}
+
+    def run(self, arrays: tuple[Array, ...]) -> tuple[Envelope, ...]:
+        inputs = iter(arrays)
+        for node in self.module.graph.nodes:
+            if node.op == "placeholder":
+                self.values[node] = _point(torch.from_numpy(next(inputs).copy()))
+            elif node.op == "get_attr":
+                self.values[node] = _point(_attribute(self.module, str(node.target)))
+            elif node.op == "call_function":
+                self.values[node] = self._call(node)
+                self.doubts[node] = self._doubts(node)
+            elif node.op == "output":
+                results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
+                return tuple(self._envelope(result) for result in results)
+        raise AssertionError("the graph has no output node")
+
+    def _argument(self, argument: Any) -> Any:
+        return torch.fx.node.map_arg(argument, self.values.__getitem__)
+
+    def _call(self, node: torch.fx.Node) -> Any:
+        target: Any = node.target
+        args = self._argument(node.args)
+        kwargs = dict(self._argument(node.kwargs))
+        name = base_name(target)
+        if name == QUANTIZE:
+            return self._quantize(*args[:5])
+        if name == DEQUANTIZE:
+            return self._dequantize(node, *args[:6])
+        if name == _DEQUANTIZE_CHANNELS:
+            return self._dequantize_channels(node, *args[:6])
+        if name in ("getitem", "_operator.getitem"):
+            return args[0][args[1]]
+        operands = intervals_in([list(args), list(kwargs.values())])
+        try:
+            if not operands:
+                return _point_results(target(*args, **kwargs))
+            rule = RULES.get(name)
+            if rule is not None:
+                ends = (None, None) if self.policy == "quantization" else _reading_quantize(node)
+                return rule(Call(target, tuple(args), kwargs, *ends))
+            exact = target(*swap(args, _float_end), **swap(kwargs, _float_end))
+            if all(operand.exact for operand in operands):
+                return _point_results(exact)
+        except _REFUSED:
+            if "val" not in node.meta:
+                raise
+            exact = node.meta["val"]
+        self.unclaimed[node] = name
+        return _unbounded_results(exact)
+
+    def _doubts(self, node: torch.fx.Node) -> tuple[str, ...]:
+        """Operators of which nothing is claimed and on which a value depends."""
+        inherited = [name for source in node.all_input_nodes for name in self.doubts.get(source, ())]
+        own = self.unclaimed.get(node)
+        value = _reals(self.values[node])
+        if _unbounded(value):
+            self.open.add(node)
+            if own is None and not any(source in self.open for source in node.all_input_nodes):
+                own = base_name(node.target)
+        elif inherited and all(item.exact for item in intervals_in(value)):
+            return ()  # whatever the others are, the value is this one
+        return tuple(dict.fromkeys([*inherited, *([own] if own else [])]))
+
+    def _quantize(self, value: Any, scale: float, zero_point: int, qmin: int, qmax: int) -> Codes:
+        value = as_interval(value)
+        steps_low, steps_high = value.low / scale, value.high / scale
+        if self.policy == "quantization":
+            return Codes(Interval(steps_low + zero_point, steps_high + zero_point), value)
+        slack_low, slack_high = (
+            torch.nan_to_num(steps.abs() * FLOAT32_EPSILON * 4, posinf=0.0) for steps in (steps_low, steps_high)
+        )
+        if self.policy == "rounding":
+            low = torch.ceil(steps_low - slack_low - 0.5) + zero_point
+            high = torch.floor(steps_high + slack_high + 0.5) + zero_point
+            codes = Interval(low.clamp(qmin, qmax), high.clamp(qmin, qmax))
+        else:
+            low = torch.ceil(steps_low - slack_low - 0.5) + zero_point
+            high = torch.floor(steps_high + slack_high + 0.5) + zero_point
+            codes = Interval(low.clamp(_lowest_code(qmin), qmax), high.clamp(qmin, qmax))
+        return Codes(codes, value)
+
+    def _dequantize(
+        self, node: torch.fx.Node, value: Any, scale: float, zero_point: int, qmin: int, qmax: int, dtype: torch.dtype
+    ) -> Interval:
+        bits = 16 if dtype == torch.int16 else 32 if dtype == torch.int32 else 8
+        if isinstance(value, Codes):
+            codes = value.codes
+            result = Interval((codes.low - zero_point) * scale, (codes.high - zero_point) * scale, scale, bits)
+            if self.policy == "quantization":  # the same for every reader: a value times itself is a square
+                return self.floats.setdefault(node.args, Interval(result.low, result.high))
+            if between_clamps(node):
+                lowest, highest = (qmin - zero_point) * scale, (qmax - zero_point) * scale
+                held = Interval(value.before.low.clamp(lowest, highest), value.before.high.clamp(lowest, highest))
+                return replace(hull(result, held), scale=scale, bits=bits)
+            if saturation_skipped(node):
+                return replace(hull(result, value.before), scale=scale, bits=bits)
+            return result
+        codes = as_interval(value)  # a constant, quantized ahead of time
+        if self.policy == "quantization":
+            return self._original(node, codes.low, torch.tensor(scale, dtype=torch.float64), zero_point, qmin, qmax)
+        return Interval((codes.low - zero_point) * scale, (codes.high - zero_point) * scale, scale, bits)
+
+    def _dequantize_channels(
+        self, node: torch.fx.Node, value: Any, scales: Any, zero_points: Any, axis: int, qmin: int, qmax: int
+    ) -> Interval:
+        codes = as_interval(value).low
+        shape = [1] * codes.dim()
+        shape[axis] = -1
+        scale, zero_point = (as_interval(item).low.reshape(shape) for item in (scales, zero_points))
+        if self.policy == "quantization":
+            return self._original(node, codes, scale, zero_point, qmin, qmax)
+        center = (codes - zero_point) * scale
+        return Interval(center, center)
+
+    def _original(
+        self, node: torch.fx.Node, codes: torch.Tensor, scale: torch.Tensor, zero_point: Any, qmin: int, qmax: int
+    ) -> Interval:
+        """What a quantized constant was: its original where the codes stand for it, or half a step around them."""
+        center = (codes - zero_point) * scale
+        low, high = center - 0.5 * scale, center + 0.5 * scale
+        # an observer may clip: an end code stands for all that lies beyond
+        least, most = torch.where(codes <= qmin, -torch.inf, low), torch.where(codes >= qmax, torch.inf, high)
+        original = known_original(node)
+        if original is None:
+            if not _is_weight(node):
+                low, high = least, most
+                self.unclaimed[node] = NO_ORIGINAL
+            return Interval(low, high)
+        slack = original.abs() * FLOAT32_EPSILON * 4 + scale * 1e-3
+        stands = (original >= least - slack) & (original <= most + slack)
+        return Interval(torch.where(stands, original, low), torch.where(stands, original, high))
+
+    def _envelope(self, result: Any) -> Envelope:
+        value: Any = result
+        doubts: tuple[str, ...] = ()
+        if isinstance(result, torch.fx.Node):
+            value, doubts = self.values[result], self.doubts.get(result, ())
+        if isinstance(value, Codes):
+            value = value.codes
+        if isinstance(value, Interval):
+            low, high = (part.to(torch.float64).numpy() for part in (value.low, value.high))
+        else:
+            low = high = np.asarray(value)
+        return Envelope(low, high, doubts)
+
+
+def _is_weight(node: torch.fx.Node) -> bool:
+    """Is this value only read as a weight or bias, whose min-max observer never clips?"""
+    return all(name_of(user) in CONVOLUTIONS and node is not user.args[0] for user in node.users)
+
+
+def _lowest_code(qmin: int) -> int:
+    """Lowest code of the integer type that ``qmin`` belongs to (qmin -127 in int8: -128)."""
+    return qmin - 1 if qmin in (-127, -32767) else qmin
+
+
+def _attribute(module: torch.nn.Module, path: str) -> Any:
+    value: Any = module
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _point(value: Any) -> Any:
+    """Floats and truth values become exact intervals; integers stay (codes, indices, sizes)."""
+    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.dtype == torch.bool):
+        return point(value.detach())
+    return value
+
+
+def _point_results(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(_point_results(item) for item in value)
+    return _point(value)
+
+
+def _unbounded_results(value: Any) -> Any:
+    """No claim about values of these shapes and dtypes."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_unbounded_results(item) for item in value)
+    return unbounded_like(value) if isinstance(value, torch.Tensor) else value
+
+
+def _reals(value: Any) -> Any:
+    """A value whose intervals can be counted: quantized codes as their codes."""
+    return value.codes if isinstance(value, Codes) else value
+
+
+def _unbounded(value: Any) -> bool:
+    """Is nothing claimed of an element? An infinity that is certain is a value."""
+    return any(
+        not item.finite and bool(((torch.isinf(item.low) | torch.isinf(item.high)) & (item.low != item.high)).any())
+        for item in intervals_in(value)
+    )
+
+
+def _float_end(value: Interval) -> torch.Tensor:
+    return value.low if value.low.dtype == torch.bool else value.low.to(torch.float32)
+
+
+def _reading_quantize(node: torch.fx.Node) -> tuple[float | None, tuple[float, float] | None]:
+    """Scale and real range of the quantize node that reads ``node``, through clamps."""
+    for user in node.users:
+        name = base_name(user.target)
+        if name == QUANTIZE:
+            scale, zero_point, qmin, qmax = user.args[1:5]
+            if isinstance(scale, float):
+                ends = ((qmin - zero_point) * scale, (qmax - zero_point) * scale)
+                return scale, ends
+        elif name in CLAMPS:
+            return _reading_quantize(user)
+    return None, None

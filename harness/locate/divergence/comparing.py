@@ -1,0 +1,221 @@
+"""Compare a delegate's payload with its TOSA flatbuffer on a number of draws.
+
+The reference is the TOSA reference model on the flatbuffer that Vela compiled. A draw on which its
+status is not TOSA_VALID is refused and does not count. Integer arithmetic leaves no freedom: any
+element that differs is a defect of the payload, of the reference model or of the functional model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from harness.artifacts.border import Border, border_of
+from harness.artifacts.tosa import TosaBlock, decode_tosa
+from harness.artifacts.vela import VelaPayload, decode_vela
+from harness.case.distributions import Array
+from harness.case.place import Fact
+from harness.ethosu.accelerator import accelerator_named
+from harness.ethosu.commands import decode_commands
+from harness.ethosu.machine import execute
+from harness.ethosu.memory import OutOfBounds
+from harness.ethosu.records import Step, StreamError, StreamIssue, Unimplemented
+from harness.locate.divergence.difference import Difference, difference
+from harness.locate.divergence.draws import Draw
+from harness.locate.divergence.explaining import Run, explain
+from harness.locate.divergence.origin import Origin, find_origin, unknown_origin
+from harness.locate.divergence.reference import all_values
+from harness.locate.divergence.replaying import Player, Program, program_of
+from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
+
+MOST_ORIGINS = 4
+"""Wrong outputs of a delegate whose first wrong step is looked for."""
+_MOST_RUNS, _FEWER_RUNS, _LARGE = 4, 2, 1 << 21
+
+
+@dataclass(frozen=True)
+class WrongOutput:
+    """One output of a delegate that is not what its TOSA graph says.
+
+    :param origin: where that begins; None if it was not looked for.
+    """
+
+    difference: Difference
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True)
+class DelegateComparison:
+    """What came of comparing one delegate.
+
+    :param compared: draws with a valid reference on which the payload ran.
+    :param refused: why others did not count.
+    :param wrong: outputs that differ, each on the draw with the fewest wrong elements; fewest first.
+    :param issues: of all draws, each once.
+    :param stopped: why the stream could not be decoded or executed to its end; later draws were not run.
+    :param unimplemented: it is the model that could not execute it.
+    :param damaged: nothing was executed: the payload's tables contradict each other or the TOSA graph.
+    :param fault: why armdiff itself could not compare it: no statement about the delegate.
+    :param steps: of the first run.
+    :param tensors: the TOSA tensor that each step makes, where there are issues to place and something tells.
+    :param step_facts: what the registers say of the steps that issues are about.
+    """
+
+    compared: int = 0
+    refused: tuple[str, ...] = ()
+    wrong: tuple[WrongOutput, ...] = ()
+    issues: tuple[StreamIssue, ...] = ()
+    stopped: str | None = None
+    unimplemented: bool = False
+    damaged: bool = False
+    fault: str = ""
+    steps: tuple[Step, ...] = ()
+    tensors: Mapping[int, str] = field(default_factory=dict)
+    step_facts: Mapping[int, Mapping[str, Fact]] = field(default_factory=dict)
+
+    @property
+    def difference(self) -> Difference | None:
+        """Of the output and the draw with the fewest wrong elements."""
+        return self.wrong[0].difference if self.wrong else None
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where that begins; None where nothing differs."""
+        return self.wrong[0].origin if self.wrong else None
+
+
+@dataclass(frozen=True)
+class _Pair:
+    draw: Draw
+    wanted: list[Array]
+    differences: list[Difference]
+
+
+def compare_delegate(
+    tosa: bytes, payload: bytes | VelaPayload, accelerator: str, draws: Sequence[Draw], *, origin: bool = True
+) -> DelegateComparison:
+    """Run a payload and its TOSA graph on every draw.
+
+    :param payload: an ExecuTorch delegate's bytes, or those decoded (with the program's named data).
+    :param accelerator: as Vela spells it.
+    :param origin: whether to look for the first operation that differs.
+    :raises BadInput: flatbuffer or payload are damaged, or are not of one graph.
+    """
+    decoded = payload if isinstance(payload, VelaPayload) else decode_vela(payload)
+    configuration, border = accelerator_named(accelerator), border_of(tosa, decoded)
+    try:
+        commands = decode_commands(decoded.commands, configuration)
+    except StreamError as error:
+        return DelegateComparison(stopped=str(error), unimplemented=isinstance(error, Unimplemented))
+    pairs: list[_Pair] = []
+    refused: list[str] = []
+    issues: dict[StreamIssue, None] = {}
+    steps: tuple[Step, ...] | None = None
+    stopped: StreamError | None = None
+    for draw in draws:
+        execution = execute(decoded, border.kept(draw.arrays), configuration, commands=commands)
+        issues |= dict.fromkeys(execution.issues)
+        steps = execution.steps if steps is None else steps
+        if execution.outputs is None:
+            stopped = execution.stopped
+            break
+        got = border.restored(execution.outputs)
+        try:
+            wanted = run_flatbuffer(tosa, draw.arrays)
+        except (ReferenceModelError, ValueError) as error:  # ValueError: it does not accept the graph
+            refused.append(f"{draw.name}: {error}")
+            continue
+        if problem := _incomparable(got, wanted):
+            refused.append(f"{draw.name}: {problem}")
+            continue
+        found = (difference(index, *pair, draw.name) for index, pair in enumerate(zip(got, wanted, strict=True)))
+        pairs.append(_Pair(draw, wanted, [item for item in found if item is not None]))
+    worst: dict[int, Difference] = {}
+    for item in sorted((item for pair in pairs for item in pair.differences), key=lambda item: item.elements):
+        worst.setdefault(item.output, item)
+    program = program_of(decoded, commands, configuration) if worst and origin else None
+    wrong = [
+        WrongOutput(
+            item,
+            _origin(tosa, program, border, pairs, steps or (), output) if origin and place < MOST_ORIGINS else None,
+        )
+        for place, (output, item) in enumerate(worst.items())
+    ]
+    return DelegateComparison(
+        compared=len(pairs),
+        refused=tuple(refused),
+        wrong=tuple(wrong),
+        issues=tuple(issues),
+        stopped=None if stopped is None else str(stopped),
+        unimplemented=isinstance(stopped, Unimplemented),
+        steps=steps or (),
+    )
+
+
+def _incomparable(got: Sequence[Array], wanted: Sequence[Array]) -> str | None:
+    """Why these cannot be compared, if they cannot: the reference model's binding returns no 48-bit tensors."""
+    for index, (ours, theirs) in enumerate(zip(got, wanted, strict=True)):
+        if ours.shape != theirs.shape or ours.dtype.itemsize != theirs.dtype.itemsize:
+            return (
+                f"output {index} is {theirs.dtype} {list(theirs.shape)} of the reference model, "
+                f"{ours.dtype} {list(ours.shape)} of the payload"
+            )
+    return None
+
+
+def _origin(
+    tosa: bytes, program: Program | None, border: Border, pairs: Sequence[_Pair], steps: Sequence[Step], output: int
+) -> Origin:
+    """Draws on which the output differs come first, those with the most distinct values before the others."""
+    ranked = sorted(
+        pairs, key=lambda pair: (output not in {item.output for item in pair.differences}, -_variety(pair.wanted))
+    )
+    if program is None:
+        return unknown_origin("the stream has branches", ranked[0].draw.name)
+    written = sum(item.end - item.start for step in steps for item in step.writes)
+    block = decode_tosa(tosa).main
+    runs = [
+        Run(
+            pair.draw.name,
+            Player(program, border.kept(pair.draw.arrays)),
+            pair.wanted,
+            _values(tosa, block, pair.draw, pair.wanted),
+            output,
+        )
+        for pair in ranked[: _MOST_RUNS if written <= _LARGE else _FEWER_RUNS]
+    ]
+    return find_origin(block, runs)
+
+
+def _values(tosa: bytes, block: TosaBlock, draw: Draw, wanted: Sequence[Array]) -> Mapping[str, Array]:
+    """All tensors; only the outputs if the reference model does not accept a graph with more of them."""
+    try:
+        return all_values(tosa, draw.arrays)
+    except (ReferenceModelError, ValueError):
+        return dict(zip(block.outputs, wanted, strict=True))
+
+
+def tensors_of_steps(tosa: bytes, payload: VelaPayload, accelerator: str, draw: Draw) -> Mapping[int, str]:
+    """The TOSA tensor that each step makes, for the steps that one explains; none where nothing tells."""
+    configuration = accelerator_named(accelerator)
+    program = program_of(payload, decode_commands(payload.commands, configuration), configuration)
+    if program is None:
+        return {}
+    try:
+        wanted = run_flatbuffer(tosa, draw.arrays)
+    except (ReferenceModelError, ValueError):
+        return {}
+    block = decode_tosa(tosa).main
+    values = _values(tosa, block, draw, wanted)
+    player = Player(program, border_of(tosa, payload).kept(draw.arrays))
+    try:
+        return explain([Run(draw.name, player, wanted, values)]).shown
+    except (StreamError, OutOfBounds):
+        return {}
+
+
+def _variety(outputs: Sequence[Array]) -> int:
+    """Distinct values: results with more of them are harder to meet by chance."""
+    return sum(len(np.unique(output)) for output in outputs)

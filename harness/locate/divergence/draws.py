@@ -1,0 +1,74 @@
+"""Inputs on which a payload and its TOSA graph are compared.
+
+A *draw* is one set of inputs with a name that goes into reports: "calibration 0", "random integers
+1". Calibration samples show what a user would see; integers from the whole range of the dtype show
+what saturates, wraps or overflows, which no calibration does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.artifacts.tosa import TosaTensor, decode_tosa
+from harness.case.distributions import Array
+from harness.case.errors import BadInput
+
+_LIMITS = {"INT8": ("i1", 8), "INT16": ("i2", 16), "INT32": ("i4", 32), "INT48": ("i8", 48)}
+
+
+class Draw(NamedTuple):
+    """One set of inputs.
+
+    :param arrays: in the order, shape and dtype of the TOSA graph's inputs, those included that
+        nothing reads.
+    """
+
+    name: str
+    arrays: tuple[Array, ...]
+
+
+def random_draws(tosa: bytes, count: int, seed: int) -> tuple[Draw, ...]:
+    """Integers from the full range of every input's dtype; booleans are 0 and 1.
+
+    Every second draw mixes the smallest and largest value, 0, -1 and 1 into half of its elements.
+
+    :raises BadInput: the flatbuffer is damaged, or has an input that is not of integers.
+    """
+    block = decode_tosa(tosa).main
+    tensors = [block.tensors[name] for name in block.inputs]
+    generator = np.random.default_rng(seed)
+    draws = []
+    for index in range(count):
+        name, values = ("extreme", _extreme) if index % 2 else ("random", _uniform)
+        arrays = tuple(values(generator, tensor) for tensor in tensors)
+        draws.append(Draw(f"{name} integers {index}", arrays))
+    return tuple(draws)
+
+
+def _uniform(generator: np.random.Generator, tensor: TosaTensor) -> Array:
+    if tensor.dtype == "BOOL":
+        return generator.integers(0, 2, tensor.shape).astype(np.bool_)
+    dtype, low, high = _range(tensor)
+    return generator.integers(low, high, tensor.shape, dtype=dtype, endpoint=True)
+
+
+def _extreme(generator: np.random.Generator, tensor: TosaTensor) -> Array:
+    values = _uniform(generator, tensor)
+    if tensor.dtype == "BOOL":
+        return values
+    dtype, low, high = _range(tensor)
+    choice: Callable[..., Array] = generator.choice
+    special = choice(np.array([low, high, 0, -1, 1], dtype), tensor.shape)
+    return np.where(generator.integers(0, 2, tensor.shape) == 1, special, values)
+
+
+def _range(tensor: TosaTensor) -> tuple[np.dtype[Any], int, int]:
+    if tensor.dtype not in _LIMITS:
+        raise BadInput(
+            f"TOSA input {tensor.name}", f"is {tensor.dtype}", "compare graphs of integers: an Ethos-U has no other"
+        )
+    name, bits = _LIMITS[tensor.dtype]
+    return np.dtype(name), -(1 << (bits - 1)), (1 << (bits - 1)) - 1

@@ -1,0 +1,139 @@
+"""Which steps of a run a TOSA graph explains, and how sure that is.
+
+A step is *explained* if a TOSA tensor that its result is part of is in memory completely, on every
+draw, and has too much information in it for that to be chance; *seen* if there is such a tensor but
+chance is possible (small tensors, saturated ones); a *copy* if it stored just what it read. DMA
+counts as a copy. Nothing is said about the others: they may be Vela's own intermediates, or wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.case.distributions import Array
+from harness.ethosu.memory import Memory
+from harness.ethosu.records import LUT
+from harness.locate.divergence.matching import Catalogue, anchors, held_after
+from harness.locate.divergence.replaying import Player
+from harness.locate.divergence.tracing import Owners, Stored, trace
+
+ENOUGH_BITS = 20.0
+_Key = tuple[str, str, int, int, object, int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One draw.
+
+    :param player: the payload on this draw.
+    :param wanted: the reference's outputs.
+    :param values: all TOSA tensors that are known.
+    :param output: the one output that is looked at; what becomes of the others does not count.
+    """
+
+    draw: str
+    player: Player
+    wanted: Sequence[Array]
+    values: Mapping[str, Array]
+    output: int = 0
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The steps that stored something in memory, and what is known about them.
+
+    :param steps: by index; the others are waits and the like.
+    :param owners: who wrote what last, at the end.
+    :param shown: for explained steps, the tensor with most information of those that explain it.
+    """
+
+    steps: Mapping[int, Stored]
+    owners: Owners
+    catalogue: Catalogue
+    explained: set[int]
+    seen: set[int]
+    copies: set[int]
+    shown: Mapping[int, str]
+
+    def ancestors(self, roots: Iterable[int], stop: Callable[[int], bool] | None = None) -> set[int]:
+        """Steps that these depend on, themselves included, but neither those where it stops nor beyond."""
+        found: set[int] = set()
+        left = list(roots)
+        while left:
+            index = left.pop()
+            if index in found or index not in self.steps or (stop is not None and stop(index)):
+                continue
+            found.add(index)
+            left.extend(self.steps[index].sources)
+        return {index for index in found if self.steps[index].region != LUT}
+
+
+@dataclass
+class _Pass:
+    """What one run shows.
+
+    :param held: placements that held after some step, with their information and the steps that wrote them.
+    """
+
+    catalogue: Catalogue
+    steps: dict[int, Stored]
+    owners: Owners
+    held: dict[_Key, tuple[float, set[int]]]
+
+
+def explain(runs: Sequence[Run]) -> Explanation:
+    """Look at every run; the steps that are returned are those of the first."""
+    main, copies = _once(runs[0])
+    others = []
+    for run in runs[1:]:
+        other, also = _once(run)
+        others.append({key: bits for key, (bits, _) in other.held.items()})
+        copies &= also
+    explained, seen = set[int](), set[int]()
+    best: dict[int, tuple[float, str]] = {}
+    for key, (bits, covered) in main.held.items():
+        if all(key in held for held in others):
+            total = bits + sum(held[key] for held in others)
+            seen |= covered
+            if total >= ENOUGH_BITS:
+                explained |= covered
+                for index in covered:
+                    best[index] = max(best.get(index, (0.0, "")), (total, key[0]))
+    shown = {index: tensor for index, (_, tensor) in best.items()}
+    return Explanation(main.steps, main.owners, main.catalogue, explained, seen, copies, shown)
+
+
+def _once(run: Run) -> tuple[_Pass, set[int]]:
+    """One run, and the steps of it that are copies."""
+    steps: dict[int, Stored] = {}
+    owners: list[Owners] = [Owners()]
+
+    def note(_: Memory, current: Owners, stored: Stored) -> None:
+        steps[stored.index], owners[0] = stored, current
+
+    trace(run.player, note)
+    payload = run.player.program.payload
+    slots = ((slot.region, slot.offset) for slot in (*payload.inputs, *payload.outputs))
+    catalogue = Catalogue(run.values, anchors(steps.values(), slots))
+    held: dict[_Key, tuple[float, set[int]]] = {}
+
+    def match(memory: Memory, current: Owners, stored: Stored) -> None:
+        if stored.region == LUT:
+            return
+        for placed in held_after(memory, stored, catalogue):
+            seen = placed.view
+            key = (seen.tensor, seen.kind, placed.region, placed.start, placed.layout, stored.index)
+            held[key] = seen.bits, current.of(placed.region, placed.addresses)
+
+    trace(run.player, match)
+    copies = {index for index, stored in steps.items() if _copies(stored)}
+    return _Pass(catalogue, steps, owners[0], held), copies
+
+
+def _copies(stored: Stored) -> bool:
+    if stored.step.kind == "DMA_START":
+        return True
+    return stored.copied is not None and np.array_equal(stored.copied, stored.values)

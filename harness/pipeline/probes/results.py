@@ -1,0 +1,70 @@
+"""What probes leave in an observation: frozen data, no live objects.
+
+``Skipped`` stands for a probe that ran and can make no claim, with the reason; every other type
+belongs to one probe. Oracles read these and nothing else of ``harness.pipeline.probes`` that needs torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.case.distributions import Array
+from harness.compat.snapshots import NodeState
+from harness.evidence.observation import DelegateRecord, Failure
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """The probe can claim nothing about this case."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A second run of a case: from a fresh module, or from the live one (quantized twice).
+
+    :param reference: the second run's quantized graph.
+    :param delegates: the second run's delegates (empty where it was only quantized).
+    :param failure: what the second run raised.
+    """
+
+    reference: Mapping[str, NodeState] = field(default_factory=dict)
+    delegates: tuple[DelegateRecord, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class TwinRun:
+    """What a twin of the quantized graph returned on the TOSA reference model.
+
+    :param relation: ``order of cat``, ``channel rotation`` or ``batch split``.
+    :param operator: the operator that the twin alters (empty for ``batch split``).
+    :param node: its name in the quantized graph.
+    :param inputs: indices of the evaluation inputs that it ran on.
+    :param outputs: one list of outputs for each of them, undone to the original's order.
+    """
+
+    relation: str
+    operator: str
+    node: str
+    inputs: tuple[int, ...]
+    outputs: tuple[tuple[Array, ...], ...]
+
+
+@dataclass(frozen=True)
+class FallenBack:
+    """One operator of the lowered program that runs on the CPU.
+
+    :param listed: do upstream's tables for the target's profile name it?
+    :param reason: what the partitioner reported; empty if it reported nothing.
+    :param float_by_recipe: the recipe leaves it, or what it directly reads or feeds, float.
+    """
+
+    operator: str
+    node: str
+    listed: Literal["yes", "no", "unknown"]
+    reason: str = ""
+    float_by_recipe: bool = False

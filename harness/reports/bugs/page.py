@@ -1,0 +1,341 @@
+"""``REPORT.md``: a finding as an issue that can be pasted into ExecuTorch's form (or Vela's).
+
+What it says comes from the finding, the corpus entry's status (releases, root cause, links), what the
+script printed in its fresh process, and the correction of the bug, if armdiff has one. Nothing is claimed
+that was not seen: a script that does not show the bug is called that.
+
+Invariant: no path of this machine.
+"""
+
+from __future__ import annotations
+
+import difflib
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.campaign.certify.evidence import Certificate
+from harness.campaign.certify.page import in_brief
+from harness.case.aten import GETITEM
+from harness.case.building import model_source
+from harness.case.case import Case
+from harness.case.recipe import parse_recipe
+from harness.case.target import parse_target
+from harness.compat.releases import PACKAGES, TABLE
+from harness.compat.vela import default_configuration
+from harness.corrections.correction import Change, Correction
+from harness.reports.bugs.script import OWN_ERROR, environment
+from harness.reports.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
+from harness.reports.reporting.words import operator_name
+from harness.triage.corpus import Status
+from harness.triage.findings import VALUE_ORACLES, VELA_STAGE, Finding, measured_size
+
+_WORDS = {
+    "reproduces": "shows",
+    "fixed": "does not show",
+    "hidden": "cannot be told: another failure comes first",
+}
+_EXPECTED = {
+    "crash": "The module lowers and runs; or the partitioner leaves the pattern to the CPU, with a reason.",
+    "numeric": "The compiled program returns what the quantized module returns, up to the rounding that TOSA allows.",
+    "outputs": "As many outputs as the module has, of the same shape, dtype and order.",
+    "quality": "The quantized module approximates the float module as closely as its scales allow.",
+    "qparams": "The scales and zero points that PT2E chose are those of the compiled graph.",
+    "constants": "Every constant of the compiled graph is the value that the quantized module implies.",
+    "buffers": "Program, TOSA graph and payload agree on number, order, dtype, shape and bytes of every buffer.",
+    "stream": "Vela's command stream reads and writes only what belongs to it, and each operation once.",
+    "model-unchanged": "Quantizing a graph does not change the parameters and buffers of the user's module.",
+    "deterministic": "The same module gives the same program.",
+    "metamorphic": "Twins of a module that mean the same return the same bits.",
+}
+
+
+_FIRST_WRONG = "first wrong: "
+"""What the message of a wrong command stream says before the operation."""
+_MOST_LINES = 40
+"""Lines of a module that are shown outside the script."""
+
+_WRONG = {
+    "buffers": "gives a program whose buffers do not fit together",
+    "constants": "gets other constants",
+    "qparams": "gets other scales, zero points or bounds than the quantizer chose",
+    "stream": "gets a command stream that is wrong",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that a report is made of.
+
+    :param finding: the mismatch, of the smallest case that is known.
+    :param script: text of ``repro.py``; ``verified`` is what it did.
+    :param status: the corpus entry's contents: title, root cause, releases.
+    :param neighbour: the nearest case that runs clean, and in words what ``distinguishes`` it.
+    :param releases: package -> version.
+    :param executed: what the command streams that the script left return on armdiff's model of the Ethos-U.
+    :param mentioned: title of each other entry that the status speaks of, by name.
+    :param certificates: what is stored for the corrections, by name.
+    """
+
+    case: Case
+    finding: Finding
+    script: str
+    verified: Verified
+    status: Status
+    releases: Mapping[str, str]
+    corrections: Sequence[Correction] = ()
+    neighbour: Case | None = None
+    distinguishes: str = ""
+    executed: str = ""
+    mentioned: Mapping[str, str] = field(default_factory=dict)
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)
+
+    @property
+    def of_vela(self) -> bool:
+        """Is the defect Vela's? Where it refuses a graph, it may be right."""
+        return self.finding.pass_name == "Vela"
+
+
+def report_text(facts: Facts) -> str:
+    """The whole report."""
+    finding, case = facts.finding, facts.case
+    shown = facts.verified.outcome == SHOWS  # the script prints the traceback itself
+    wrong_values = facts.of_vela and finding.oracle in VALUE_ORACLES
+    context: dict[str, Any] = {
+        "title": facts.status.title,
+        "vela": facts.of_vela,
+        "summary": _summary(facts),
+        "model": _model(case),
+        "outcome": facts.verified.outcome,
+        "tosa": [name for name in facts.verified.files if name.endswith(".tosa")],
+        "io": [name for name in facts.verified.files if name.endswith(IO_FILE)],
+        "executed": facts.executed,
+        "command": _command(case, facts.verified),
+        "message": _message(finding),
+        "output": facts.verified.output,
+        "detail": readable(finding.detail) if wrong_values or (finding.oracle == "crash" and not shown) else "",
+        "detail_title": "Around the first wrong operation" if wrong_values else "Traceback",
+        "expected": _expected(facts),
+        "blame": _blame(facts),
+        "blame_title": _blame_title(finding, wrong_values),
+        "noise": _noise(finding, facts.verified),
+        "lines": [*_lines(facts.status)],
+        "neighbour": model_source(facts.neighbour).rstrip() if facts.neighbour else "",
+        "distinguishes": _sentence(facts.distinguishes) or "The nearest case that does not show it:",
+        "related": [*facts.status.upstream, *(f"`{name}`: {title}" for name, title in facts.mentioned.items())],
+        "corrections": [_correction(item, facts) for item in facts.corrections],
+        "versions": versions(facts.releases),
+        "releases": facts.releases,
+        "edited": parse_recipe(case.recipe).edited,
+        "weights": case.tensors is not None,
+        "bucket": finding.bucket,
+    }
+    text = environment().get_template("REPORT.md.jinja").render(context)
+    script = f"```python\n{facts.script.rstrip()}\n```"  # put in last: it keeps its own blank lines
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip().replace("@SCRIPT@", script, 1) + "\n"
+
+
+def _message(finding: Finding) -> str:
+    """What armdiff said, with the words of its own explained."""
+    text = _sentence(without_paths(finding.message)).replace("during leg:tosa-reference", "on the TOSA reference model")
+    text = text.removeprefix(f"{OWN_ERROR} on the TOSA reference model: ")
+    if finding.pass_name == "Vela" and finding.oracle in VALUE_ORACLES:
+        text = f"The command stream, executed on armdiff's model of the Ethos-U: {text}"
+    return text
+
+
+def _blame_title(finding: Finding, wrong_values: bool) -> str:
+    if wrong_values:
+        return "First wrong operation"
+    return "First wrong pass, and why" if finding.pass_name and finding.pass_name != "Vela" else "Root cause"
+
+
+def _model(case: Case) -> str:
+    lines = model_source(case).rstrip().splitlines()
+    return "\n".join(lines) if len(lines) <= _MOST_LINES else f"# {len(lines)} lines: see repro.py"
+
+
+def title_of(finding: Finding) -> str:
+    """A title for a bug that nobody has named yet."""
+    chain = " -> ".join(operator_name(item) for item in finding.chain if item != GETITEM) or "module"
+    size = measured_size(finding.measured)
+    what = {"crash": finding.message.split(":", 1)[0]}.get(finding.oracle, finding.kind)
+    whose = "Vela" if finding.pass_name == "Vela" else "Arm backend"
+    return f"{whose}: {chain} on {finding.target}: {what}{f' ({size})' if size else ''}"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if not text or text.endswith((".", ":", "`")) else f"{text}."
+
+
+def _summary(facts: Facts) -> str:
+    finding = facts.finding
+    operators = {node.operator for node in facts.case.graph.nodes}
+    chain = " -> ".join(f"`{operator_name(item)}`" for item in finding.chain if item in operators and item != GETITEM)
+    module = f"module with {chain}" if chain else "module"
+    lowered = f"A {module}, lowered for `{finding.target}` with {_widths(finding.recipe)}"
+    size = measured_size(finding.measured)
+    match finding.oracle:
+        case "crash" if finding.stage.startswith("leg:"):
+            return (
+                f"{lowered}, gives a program that cannot be run with the TOSA reference model in its delegates' place."
+            )
+        case "crash" if finding.stage == VELA_STAGE:
+            return f"{lowered}, gives a TOSA graph that Vela does not compile."
+        case "crash":
+            return f"Lowering a {module} for `{finding.target}` with {_widths(finding.recipe)} fails."
+        case "model-unchanged":
+            return f"Quantizing a {module} with {_widths(finding.recipe)} changes the module itself."
+        case oracle if oracle in VALUE_ORACLES:
+            apart = f", up to {size} off" if size else ""
+            return f"{lowered}, returns wrong values{apart} ({finding.kind})."
+    what = _WRONG.get(finding.oracle, "comes out wrong")
+    return f"{lowered}, {what} ({finding.kind})."
+
+
+def _widths(recipe: str) -> str:
+    """A recipe in words, as far as its first word goes."""
+    words = {
+        "a8w8": "8-bit activations and weights",
+        "a16w8": "16-bit activations and 8-bit weights",
+        "a8w4": "8-bit activations and 4-bit weights",
+        "float": "no quantization",
+    }
+    return f"{words[parse_recipe(recipe).widths]} (`{recipe}`)"
+
+
+def _expected(facts: Facts) -> str:
+    finding = facts.finding
+    if finding.oracle == "crash" and finding.stage == VELA_STAGE:
+        return (
+            "Vela compiles the graph; or ExecuTorch does not make it: the partitioner leaves the pattern to the "
+            "CPU or a pass lowers it otherwise."
+        )
+    if facts.of_vela and finding.oracle in VALUE_ORACLES:
+        return "The command stream returns what the TOSA reference model returns for the TOSA file that Vela compiled."
+    return _EXPECTED.get(finding.oracle, "No difference.")
+
+
+def _blame(facts: Facts) -> str:
+    """Which pass (or operation), how that is known, and the root cause as far as somebody has found it."""
+    finding, reasons = facts.finding, []
+    name = finding.pass_name or ""
+    if facts.of_vela and finding.oracle in VALUE_ORACLES:
+        _, marked, first = finding.message.partition(_FIRST_WRONG)
+        if marked:
+            how = (
+                "found by comparing what each operation of the command stream stores with the tensors of the TOSA graph"
+            )
+            reasons.append(f"{first[:1].upper()}{first[1:]}: {how}.")
+        reasons.append("The TOSA graph is not to blame: the reference is the TOSA reference model on the same file.")
+    elif facts.of_vela:
+        reasons.append("Vela: what it was given does not have the defect.")
+    elif ".." in name:
+        first, _, last = name.partition("..")
+        reasons.append(f"Right after `{first}`, wrong after `{last}`; the graph between them could not be evaluated.")
+    elif name and finding.oracle in VALUE_ORACLES:
+        reasons.append(
+            f"`{name}` is the first after which the graph returns something else: armdiff evaluated it after each pass "
+            "of the Arm pass manager, on the input that shows the bug."
+        )
+    elif name and finding.oracle == "crash":
+        reasons.append(f"The error is raised in `{name}`.")
+    elif name:
+        reasons.append(f"`{name}` is the first after which this is so: armdiff looked at the graph after each pass.")
+    causes = [facts.status.note] if facts.status.note else [item.cause for item in facts.corrections]
+    return "\n\n".join(" ".join(part).strip() for part in (reasons, causes) if any(part))
+
+
+def _noise(finding: Finding, verified: Verified) -> str:
+    if finding.oracle not in VALUE_ORACLES:
+        return ""
+    if finding.pass_name == "Vela":
+        return (
+            "Both sides are integers: the TOSA reference model runs the very flatbuffer that Vela compiled, and a "
+            "command stream has nothing to round differently. Every bit has to agree."
+        )
+    bound, distance, unit = (finding.measured.get(key) for key in ("bound", "distance", "unit"))
+    if finding.oracle == "quality" or bound is None or distance is None:
+        return "What quantization itself may do was derived from scales and weights; the difference is beyond it."
+    inside, where = finding.measured.get("in_range"), ""
+    if inside is not None:
+        outside = " The input is outside the calibrated range, where the quantized module saturates, too."
+        where = " It shows on an input inside the calibrated range." if inside else outside
+    same = "quantized module itself, so that quantization is on both sides"
+    if not parse_target(finding.target).quantized:
+        same = "module itself, and nothing is quantized"
+    return (
+        f"The reference is the {same}; what is left is "
+        f"rounding, which was derived for each element along this very graph: at most {_amount(bound, unit)} here. "
+        f"Observed: {_amount(distance, unit)}.{where}"
+    )
+
+
+def _amount(number: float, unit: object) -> str:
+    """``1 step``, ``6 steps``."""
+    return f"{number:g} {str(unit).removesuffix('s') if number == 1 else unit}"
+
+
+def _lines(status: Status) -> list[dict[str, str]]:
+    return [
+        {"executorch": executorch, "torch": torch, "word": _WORDS[status.lines[line].status]}
+        for line, executorch, torch in TABLE
+        if line in status.lines
+    ]
+
+
+def _command(case: Case, verified: Verified) -> str:
+    """Vela's command line: as the script printed it, or with what the target stands for."""
+    if printed := re.findall(r"^\$ (vela .+)$", verified.output, re.M):
+        return "\n".join(printed)
+    files = " ".join(name for name in verified.files if name.endswith(".tosa"))
+    words = default_configuration(parse_target(case.target).name)
+    return (
+        f"vela --accelerator-config={words.target} --config=Arm/vela.ini --system-config={words.system_config} "
+        f"--memory-mode={words.memory_mode} --output-format=raw {files}"
+    )
+
+
+def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
+    executorch = facts.releases.get("executorch", "")
+    changes = [
+        {"place": f"{change.module}.{change.place}", "diff": _diff(change)} for change in item.for_release(executorch)
+    ]
+    certificate = facts.certificates.get(item.name)
+    command = f"`armdiff certify {item.name} --patch` writes it as a patch"
+    return {
+        "workaround": item.workaround,
+        "change": item.change,
+        "changes": [] if item.workaround else changes,  # Vela's developers have no use for it
+        "evidence": f"{without_paths(in_brief(certificate))} {command}."
+        if certificate
+        else f"{command}, and checks that the bug is gone and that programs which were right are as they were.",
+    }
+
+
+def _diff(change: Change) -> str:
+    """Edits of a place as removed and added lines (what they have in common is left in)."""
+    texts = []
+    for edit in change.edits:
+        lines = difflib.unified_diff(edit.old.splitlines(), edit.new.splitlines(), lineterm="", n=2)
+        texts.append("\n".join(line for line in lines if not line.startswith(("---", "+++"))))
+    return "\n".join(texts)
+
+
+def versions(releases: Mapping[str, str]) -> str:
+    """Versions as ``collect_env`` prints them, of the packages that matter."""
+    libraries = [f"[pip3] {name}=={releases[name]}" for name in sorted(PACKAGES) if name in releases]
+    system = " ".join([platform.system(), platform.machine()])
+    return "\n".join(
+        [
+            f"PyTorch version: {releases.get('torch', 'unknown')}",
+            f"OS: {system}",
+            f"Libc version: {'-'.join(platform.libc_ver())}",
+            f"Python version: {platform.python_version()} (64-bit runtime)",
+            "Versions of relevant libraries:",
+            *libraries,
+        ]
+    )

@@ -1,0 +1,334 @@
+"""The corpus: a folder a bug, with its expected status on every release line, and its replay.
+
+``status.toml`` beside ``case.json``::
+
+    title = "aten.cat of constants folds with raw codes"
+    upstream = ["https://github.com/pytorch/executorch/issues/18971"]
+    expires = 2027-06-30            # look at the entry again by then
+    operators = ["ramp", "cat"]     # what a graph must contain, in order, for a finding to be like this bug;
+                                    # "relu|hardtanh" stands for either
+    families = ["ethos-u55"]        # optional: target families that have the bug; without it all have
+    recipe = "edited=cat"           # optional: a word without which a recipe does not show the bug
+
+    [[conditions]]                  # what proves a finding to be this bug (harness/triage/conditions.py)
+    path = ["RESCALE", "CONCAT: axis == 1"]
+
+    [lines.seed]
+    status = "reproduces"           # or "fixed": it does not show there (any more, or yet), or "hidden": only
+                                    # the bugs of ``other`` show, and end the case before or stand in its way;
+                                    # with a ``bucket``, that is what shows once corrections remove those
+    bucket = "v1/numeric/…"         # the coarse bucket on this line
+    message = "(-127, 127)"         # optional: a part of the finding's message
+    also = ["v1/qparams/…"]         # optional: further buckets in which this very bug shows
+    other = ["v1/numeric/…"]        # optional: buckets of other entries' bugs that show here too
+
+Everything that is known is written there and nowhere else. An unexpected pass, an unexpected
+failure, a failure in another bucket and an expired entry all count.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from harness.case.errors import BadInput
+from harness.compat.releases import LINES, installed, release_line
+from harness.corrections.correction import Correction
+from harness.triage.conditions import Condition
+from harness.triage.findings import Finding, any_family
+from harness.triage.known import KnownBug
+from harness.triage.known import judged as judged_finding
+from harness.workers.protocol import CaseResult
+
+Outcome = Literal[
+    "reproduces",
+    "fixed",
+    "hidden",
+    "unexpected pass",
+    "unexpected failure",
+    "other failure",
+    "cannot run",
+    "no expectation",
+]
+
+
+class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What an entry does on one release line.
+
+    :param also: buckets in which other oracles report the same bug.
+    :param other: buckets of other bugs, with entries of their own, that its case shows as well.
+    """
+
+    status: Literal["reproduces", "fixed", "hidden"]
+    bucket: str = ""
+    message: str = ""
+    also: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+
+
+class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Contents of ``status.toml``.
+
+    :param operators: a finding is like this bug only if its graph has them, in this order.
+    :param families: the target families (``ethos-u55``) that have the bug; none stands for all.
+    :param recipe: a finding is this bug only if its recipe has this word.
+    :param conditions: a finding is this bug if one of them holds at its place.
+    :param harmless: why it does no harm to values worth a line of its own; empty if it does.
+    """
+
+    title: str
+    upstream: tuple[str, ...] = ()
+    expires: datetime.date
+    operators: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    recipe: str = ""
+    conditions: tuple[Condition, ...] = ()
+    harmless: str = ""
+    note: str = ""
+    lines: dict[str, Expectation] = {}
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One bug of the corpus.
+
+    :param everywhere: the expectation on every release, instead of those of the status.
+    :param line: the release line that it is judged for; empty stands for the installed one.
+    :param given: the user says that whatever looks like the bug is known (``--known``).
+    """
+
+    folder: Path
+    status: Status
+    everywhere: Expectation | None = None
+    line: str = ""
+    given: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def expected(self) -> Expectation | None:
+        """The expectation on the release line that it is judged for, if that is a known line."""
+        if self.everywhere is not None:
+            return self.everywhere
+        line = self.line or release_line()
+        return self.status.lines.get(line) if line else None
+
+    @property
+    def bug(self) -> KnownBug | None:
+        """What tells the entry's bug, if its release line has it."""
+        expected, status = self.expected, self.status
+        if expected is None or expected.status != "reproduces":
+            return None
+        return KnownBug(
+            entry=self.name,
+            given=self.given,
+            conditions=status.conditions,
+            corrections=(*proving_corrections(self.name), *_beside(self.folder)),
+            bucket=expected.bucket,
+            also=expected.also,
+            message=expected.message,
+            operators=status.operators,
+            families=status.families,
+            recipe=status.recipe,
+        )
+
+    def knows(self, finding: Finding) -> bool:
+        """Is this finding proved to be the entry's bug on its release line (on whichever target has it)?"""
+        bug = self.bug
+        return bug is not None and (found := judged_finding(finding, (bug,))).known and found.entry == self.name
+
+    def resembles(self, finding: Finding) -> bool:
+        """Does this finding look like the entry's bug?"""
+        bug = self.bug
+        return bug is not None and bug.resembles(finding)
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one entry."""
+
+    entry: str
+    title: str
+    outcome: Outcome
+    expected: str
+    what: str
+    counts: bool
+    case: str
+    findings: tuple[Finding, ...] = ()
+    upstream: tuple[str, ...] = ()
+
+
+def read_entry(folder: Path) -> Entry:
+    """Read one entry.
+
+    :raises BadInput: naming the file and the field.
+    """
+    file = folder / "status.toml"
+    try:
+        tree = tomllib.loads(file.read_text())
+        status = msgspec.convert(tree, Status)
+    except OSError as error:
+        raise BadInput(str(file), f"cannot be read ({error.strerror})", "give the entry a status.toml") from None
+    except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
+        raise BadInput(str(file), str(error), "see harness/triage/corpus.py for the form") from None
+    for number, condition in enumerate(status.conditions, 1):
+        try:
+            condition.check()
+        except ValueError as error:
+            raise BadInput(
+                f"{file}: conditions, number {number}", str(error), "see harness/triage/conditions.py"
+            ) from None
+    for line in status.lines:
+        if line not in LINES:
+            raise BadInput(f"{file}: lines.{line}", "is no release line", f"use one of {', '.join(LINES)}")
+    return Entry(folder, status)
+
+
+def entries(paths: Iterable[Path]) -> list[Entry]:
+    """Every entry at or below the given paths, by name."""
+    found: dict[Path, Entry] = {}
+    for path in (path.resolve() if path.name in ("", "..") else path for path in paths):  # an entry has a name
+        if not path.exists():
+            raise BadInput(str(path), "does not exist", "give corpus folders or entries")
+        below = [path] if (path / "status.toml").exists() else sorted(file.parent for file in path.rglob("status.toml"))
+        if not below:
+            raise BadInput(str(path), "holds no corpus entry", "an entry is a folder with case.json and status.toml")
+        for folder in below:
+            found[folder.resolve()] = read_entry(folder)
+    return list(found.values())
+
+
+def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
+    """The entry whose bug a finding is proved to be, or None."""
+    return next((entry for entry in corpus if entry.knows(finding)), None)
+
+
+def resembled_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
+    """The entry whose bug a finding is, or looks like, or None."""
+    return known_by(corpus, finding) or next((entry for entry in corpus if entry.resembles(finding)), None)
+
+
+def _beside(folder: Path) -> tuple[str, ...]:
+    """The correction that lies beside an entry, if there is one: not certified yet, but it takes its bug away."""
+    file = folder / "correction.py"
+    return (str(file),) if file.exists() else ()
+
+
+@cache
+def proving_corrections(entry: str) -> tuple[str, ...]:
+    """The corrections of an entry's bug that the installed release needs and that prove it."""
+    from harness.corrections import corrections
+
+    release = installed().get("executorch", "")
+    found = (item for item in corrections().values() if entry in item.entries and item.for_release(release))
+    return tuple(item.name for item in found if not item.rejects)
+
+
+def bugs_of(corpus: Iterable[Entry]) -> tuple[KnownBug, ...]:
+    """The bugs that entries know on their release lines."""
+    return tuple(bug for entry in corpus if (bug := entry.bug) is not None)
+
+
+def on_line(corpus: Sequence[Entry], line: str | None) -> list[Entry]:
+    """A corpus judged for the line of a run that was made elsewhere; None, no known line, knows nothing."""
+    return [msgspec.structs.replace(entry, line=line or "unknown") for entry in corpus]
+
+
+def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction]) -> list[Entry]:
+    """What to expect of a corpus while corrections apply: the bugs that they remove are gone.
+
+    A corrected entry expects nothing but the bugs of entries that no correction removes. A hidden one that says
+    what its bug shows as expects it when nothing stands in its way any more.
+    """
+    corrected = {name for correction in corrections for name in correction.entries}
+    removed = {
+        any_family(bucket)
+        for entry in corpus
+        if entry.name in corrected and (expected := entry.expected) is not None
+        for bucket in (expected.bucket, *expected.also)
+    }
+
+    def changed(entry: Entry) -> Entry:
+        line, expected = entry.line or release_line(), entry.expected
+        if line is None or expected is None:
+            return entry
+        left = tuple(bucket for bucket in expected.other if any_family(bucket) not in removed)
+        renewed = msgspec.structs.replace(expected, other=left)
+        if entry.name in corrected:
+            renewed = Expectation(status="fixed", other=left)
+        elif expected.status == "hidden" and expected.bucket and not left:
+            renewed = msgspec.structs.replace(renewed, status="reproduces")
+        lines = {**entry.status.lines, line: renewed}
+        return msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, lines=lines))
+
+    return [changed(entry) for entry in corpus]
+
+
+def judged(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:
+    """Compare an entry's result with what is expected on the installed line."""
+    expected = entry.expected
+    findings = tuple(item for item in result.findings if expected is None or item.bucket not in expected.other)
+    outcome: Outcome
+    trouble = result.problem or result.invalid
+    if trouble is not None:
+        outcome, what, counts = "cannot run", trouble, True
+    elif expected is None:
+        outcome, counts = "no expectation", bool(findings)
+        what = "; ".join(item.message for item in findings) or _nothing(result)
+    elif not findings:
+        outcome = "fixed" if expected.status == "fixed" else "unexpected pass"
+        what = _nothing(result)
+        if expected.status == "hidden" and result.findings:
+            outcome, what, findings = "hidden", result.findings[0].message, result.findings
+        counts = outcome == "unexpected pass"
+    else:
+        hits = [item for item in findings if item.bucket == expected.bucket and expected.message in item.message]
+        if expected.status != "reproduces":
+            outcome = "unexpected failure"
+        else:
+            outcome = "reproduces" if hits else "other failure"
+        what, counts = (hits or list(findings))[0].message, outcome != "reproduces"
+    if today > entry.status.expires:
+        what, counts = f"{what}; expired on {entry.status.expires}: look at the entry again and renew it", True
+    return Replayed(
+        entry=entry.name,
+        title=entry.status.title,
+        outcome=outcome,
+        what=what,
+        counts=counts,
+        expected=expected.status if expected else "-",
+        case=result.case,
+        findings=findings,
+        upstream=entry.status.upstream,
+    )
+
+
+def _nothing(result: CaseResult) -> str:
+    """The words for no finding, and what did not show twice."""
+    once = "; ".join(item.message for item in result.unrepeated)
+    return f"nothing found; did not show a second time: {once}" if once else "nothing found"
+
+
+def default_corpus() -> Path | None:
+    """The checkout's own corpus, if armdiff runs from a checkout."""
+    folder = Path(__file__).resolve().parents[2] / "corpus"
+    return folder if folder.is_dir() else None
+
+
+def corpus_folders(*, required: bool = False) -> list[Path]:
+    """The checkout's corpus, if there is one.
+
+    :raises BadInput: it is required, and armdiff does not run from a checkout.
+    """
+    folder = default_corpus()
+    if folder is None and required:
+        raise BadInput("PATHS", "are missing and armdiff does not run from a checkout", "give corpus folders")
+    if folder is None or not any(folder.rglob("status.toml")):
+        return []
+    return [folder]

@@ -1,0 +1,171 @@
+"""Masking: how often would a bug that nobody knows be taken for a known one?
+
+A case is lowered, and an imaginary bug is put at every place where one could show: at every operator of every
+delegate's TOSA graph for Vela, and in every bucket of the corpus for what passes and the quantizer do. For each family
+of buckets it is counted at how many places an entry's condition holds, so that the finding would be called known, and
+how many findings resemble an entry, which is what called them known before findings had places.
+
+The imaginary bug shows the evidence that the conditions ask for, where evidence is a kind of finding (a hazard of a
+BLOCKDEP, a repetition), and wrong values everywhere. Corrections are not applied: a bug that is not theirs stays.
+
+Imports nothing of torch; the lowering is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from harness.artifacts.tosa import TosaBlock, decode_tosa
+from harness.case.case import Case
+from harness.case.place import Fact, Place
+from harness.case.target import parse_target
+from harness.evidence.inspection.surroundings import CONSTANTS, case_place, seen_place, tosa_place
+from harness.evidence.observation import DelegateRecord
+from harness.triage.findings import BUCKET_VERSION, CRASH, Finding, kind_of_bucket, operator_chain
+from harness.triage.known import KnownBug, judged
+
+VELA = "Vela"
+_HAZARD: Mapping[str, Fact] = {"issue": "hazard", "blockdep": 1, "safe": 0, "conflict": "overtakes", "kind": "POOL"}
+_STREAM: Mapping[str, Mapping[str, Fact]] = {
+    "hazard": _HAZARD,
+    "duplicate": {"issue": "duplicate"},
+    "out-of-bounds": {"issue": "out-of-bounds"},
+    "unwritten-read": {"issue": "unwritten-read"},
+}
+_WRONG: Mapping[str, Fact] = {"share": 1.0, "certain": 1, "repair": "values"}
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Of one family of buckets in one case: imaginary findings, those called known, those that resemble an entry.
+
+    :param entries: how many each entry is taken for.
+    """
+
+    places: int = 0
+    known: int = 0
+    alike: int = 0
+    entries: dict[str, int] = {}
+
+
+def masked(case: Case, delegates: Sequence[DelegateRecord], bugs: Sequence[KnownBug]) -> dict[str, Counts]:
+    """Counts by family: ``numeric/CONV2D``, ``stream/hazard``, ``crash/vela``, a pass's name.
+
+    :param delegates: of the case's lowering.
+    """
+    places, alike = Counter[str](), Counter[str]()
+    entries: dict[str, Counter[str]] = {}
+    for family, finding in _imagined(case, delegates, bugs):
+        places[family] += 1
+        taken = judged(finding, bugs)
+        entries.setdefault(family, Counter()).update([taken.entry] if taken.known else [])
+        alike[family] += any(bug.resembles(finding) for bug in bugs)
+    return {
+        family: Counts(count, entries[family].total(), alike[family], dict(entries[family]))
+        for family, count in places.items()
+    }
+
+
+def _imagined(
+    case: Case, delegates: Sequence[DelegateRecord], bugs: Sequence[KnownBug]
+) -> Iterator[tuple[str, Finding]]:
+    if any(record.payload != record.tosa for record in delegates if record.tosa is not None):
+        for record in delegates:
+            if record.tosa is not None:
+                yield from _of_vela(case, decode_tosa(record.tosa).main)
+    own = parse_target(case.target).family
+    for bucket in dict.fromkeys(bug.bucket for bug in bugs):
+        words = bucket.split("/")
+        if words[4] == VELA:
+            continue
+        family = f"{kind_of_bucket(bucket)} {words[4]}" if words[1] != CRASH else f"crash {words[3]}"
+        place = case_place(case.graph) if words[1] == CRASH else seen_place({"steps": 9.0})
+        yield family, _finding(case, "/".join((*words[:5], own, *words[6:])), place)
+
+
+def _of_vela(case: Case, block: TosaBlock) -> Iterator[tuple[str, Finding]]:
+    family = parse_target(case.target).family
+    for item in block.operators:
+        if item.op in CONSTANTS or not item.outputs:
+            continue
+        place = tosa_place(block, item.outputs[:1], _WRONG)
+        words = f"numeric/differs-from-the-TOSA-reference/run/{VELA}/{family}/{item.op}"
+        yield f"numeric/{item.op}", _finding(case, f"{BUCKET_VERSION}/{words}", place)
+        for kind, facts in _STREAM.items():
+            seen = tosa_place(block, item.outputs[:1], facts)
+            step = _STEPS.get(item.op, "POOL")
+            yield f"stream/{kind}", _finding(case, f"{BUCKET_VERSION}/stream/{kind}/run/{VELA}/{family}/{step}", seen)
+
+
+_STEPS = {
+    **dict.fromkeys(("CONV2D", "TRANSPOSE_CONV2D", "MATMUL"), "CONV"),
+    "DEPTHWISE_CONV2D": "DEPTHWISE",
+    **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "ABS", "SELECT"), "ELEMENTWISE"),
+}
+"""The step of a command stream that makes an operator, for its bucket; POOL for all others."""
+
+
+def _finding(case: Case, bucket: str, place: Place | None) -> Finding:
+    words = bucket.split("/")
+    return Finding(
+        bucket=bucket,
+        oracle=words[1],
+        kind=words[2],
+        target=case.target,
+        stage=words[3],
+        pass_name=None if words[4] == "-" else words[4],
+        message="",
+        chain=operator_chain(case.graph),
+        recipe=case.recipe,
+        case="",
+        place=place,
+    )
+
+
+class Masking:
+    """Adds up what cases say.
+
+    The share of a family is the mean, over the cases that have a place of it, of the part of its places that is
+    called known: the chance that a bug at one place of a drawn graph is masked.
+    """
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self._known: dict[str, list[float]] = {}
+        self._alike: dict[str, list[float]] = {}
+        self._entries: dict[str, Counter[str]] = {}
+
+    def add(self, counts: Mapping[str, Counts]) -> None:
+        """Count one case."""
+        self.cases += 1
+        for family, item in counts.items():
+            self._known.setdefault(family, []).append(item.known / item.places)
+            self._alike.setdefault(family, []).append(item.alike / item.places)
+            self._entries.setdefault(family, Counter()).update(item.entries)
+
+    @property
+    def shares(self) -> dict[str, tuple[int, float, float]]:
+        """Family -> cases that have it, share called known, share that resembles; the largest share first."""
+        rows = {
+            family: (len(parts), sum(parts) / len(parts), sum(self._alike[family]) / len(parts))
+            for family, parts in self._known.items()
+        }
+        return dict(sorted(rows.items(), key=lambda row: (-row[1][1], -row[1][2], row[0])))
+
+    def lines(self) -> list[str]:
+        """The table for people."""
+        shares = self.shares
+        mean = sum(known for _, known, _ in shares.values()) / max(len(shares), 1)
+        before = sum(alike for _, _, alike in shares.values()) / max(len(shares), 1)
+        rows = [
+            f"  {family:<58}{cases:>6} cases  known {100 * known:5.1f} %  resembling {100 * alike:5.1f} %"
+            + "".join(f"  {entry}" for entry, _ in self._entries[family].most_common(2))
+            for family, (cases, known, alike) in shares.items()
+        ]
+        return [
+            f"a bug that nobody knows would be called known, by family of buckets ({self.cases} cases):",
+            *rows,
+            f"mean over {len(shares)} families: known {100 * mean:.2f} %, resembling {100 * before:.1f} %",
+        ]

@@ -1,0 +1,169 @@
+"""The release table: every corpus bug on every release line, merged from what ``armdiff replay`` found there.
+
+States: ``reproduces``; ``fixed`` (no newer line has it), ``not yet`` (only newer lines have it), ``not
+here`` (in between); ``crashes differently`` and ``differs`` (other findings than the recorded ones);
+``cannot run``; and ``certified`` where a correction's certificate of that line covers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.triage.lines import OLDEST_FIRST
+
+HAS_IT = ("reproduces", "crashes differently", "differs")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A bug on a line.
+
+    :param state: one of the words above, or empty if the line was not replayed.
+    :param what: the finding's message, or why it cannot run.
+    :param correction: the certified correction that removes it there.
+    """
+
+    state: str = ""
+    what: str = ""
+    correction: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.state}, certified: {self.correction}" if self.correction else self.state
+
+
+@dataclass(frozen=True)
+class Row:
+    """A bug: entry name, title, upstream threads, and line -> cell."""
+
+    entry: str
+    title: str
+    upstream: tuple[str, ...]
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table.
+
+    :param lines: the lines that were replayed, oldest first.
+    :param releases: line -> versions.
+    """
+
+    lines: tuple[str, ...]
+    releases: Mapping[str, Mapping[str, str]]
+    rows: tuple[Row, ...]
+
+
+def merged(
+    replays: Mapping[str, Mapping[str, Any]],
+    certificates: Iterable[Mapping[str, Any]] = (),
+    *,
+    covers: Mapping[str, Sequence[str]],
+) -> Table:
+    """Put replays (line -> JSON of ``replay``) together.
+
+    :param certificates: JSON of certificates, of any line.
+    :param covers: correction -> the entries that it removes.
+    """
+    lines = tuple(line for line in OLDEST_FIRST if line in replays)
+    certified = {
+        (entry, item["line"]): item["name"]
+        for item in certificates
+        if item["verdict"] == "certified"
+        for entry in covers.get(item["name"], ())
+    }
+    by_entry: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for line in lines:
+        for row in replays[line]["entries"]:
+            by_entry.setdefault(row["entry"], {})[line] = row
+    rows = []
+    for entry, found in sorted(by_entry.items(), key=lambda item: (not item[0][:1].isdigit(), item[0])):
+        states = {line: _state(row) for line, row in found.items()}
+        first = next(iter(found.values()))
+        cells = {
+            line: Cell(
+                _placed(line, states),
+                str(found[line]["what"]),
+                certified.get((entry, line), "") if states[line] in HAS_IT else "",
+            )
+            for line in found
+        }
+        rows.append(Row(entry, first["title"], tuple(first["upstream"]), cells))
+    return Table(lines, {line: replays[line]["releases"] for line in lines}, tuple(rows))
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    """The state of an entry on one line, without looking at others."""
+    if row["outcome"] == "cannot run":
+        return "cannot run"
+    if row["outcome"] in ("fixed", "unexpected pass") or not row["findings"]:
+        return "fixed"
+    if row["outcome"] == "reproduces":
+        return "reproduces"
+    crashes = any(item["oracle"] == "crash" for item in row["findings"])
+    return "crashes differently" if crashes else "differs"
+
+
+def _placed(line: str, states: Mapping[str, str]) -> str:
+    """``fixed`` told apart by where the bug is: before, behind, or on both sides."""
+    if states[line] != "fixed":
+        return states[line]
+    order = [item for item in OLDEST_FIRST if item in states]
+    place = order.index(line)
+    before = any(states[item] in HAS_IT for item in order[:place])
+    after = any(states[item] in HAS_IT for item in order[place + 1 :])
+    return "not here" if before and after else "not yet" if after else "fixed"
+
+
+def markdown(table: Table) -> str:
+    """The table as Markdown."""
+    return "\n".join(_markdown(table)) + "\n"
+
+
+def _markdown(table: Table) -> Iterator[str]:
+    yield f"| bug | {' | '.join(table.lines)} |"
+    yield f"|---|{'---|' * len(table.lines)}"
+    for row in table.rows:
+        yield f"| {row.entry} | {' | '.join(str(row.cells.get(line, Cell())) for line in table.lines)} |"
+    yield ""
+    for line in table.lines:
+        yield f"* {line}: {', '.join(f'{name} {version}' for name, version in table.releases[line].items())}"
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>armdiff: bugs by release</title><style>
+:root { color-scheme: light dark; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; }
+th, td { border: 1px solid #8886; padding: .35rem .6rem; text-align: left; vertical-align: top; }
+th { position: sticky; top: 0; background: Canvas; }
+td.bug { max-width: 26rem; } td.bug small { opacity: .75; }
+.reproduces { background: #d9363e33; } .crashes, .differs { background: #d9822b33; }
+.fixed { background: #2e9e4f26; } .cannot { background: #8884; } .not { opacity: .6; }
+.certified { display: block; font-size: .85em; }
+</style></head><body>
+<h1>Bugs by release</h1>
+<p>{{ table.rows | length }} corpus bugs on {{ table.lines | length }} release lines, oldest first.
+Point at a cell for what was seen.</p>
+<div class="wide"><table><thead><tr><th>bug</th>{% for line in table.lines %}<th>{{ line }}<br>
+<small>executorch {{ table.releases[line].get("executorch", "?") }}<br>
+torch {{ table.releases[line].get("torch", "?") }}</small></th>{% endfor %}</tr></thead>
+<tbody>{% for row in table.rows %}<tr><td class="bug"><b>{{ row.entry }}</b><br>{{ row.title }}
+{% for url in row.upstream %}<br><small><a href="{{ url }}">{{ url }}</a></small>{% endfor %}</td>
+{% for line in table.lines %}{% set cell = row.cells.get(line) %}{% if cell %}
+<td class="{{ cell.state.split(' ')[0] }}" title="{{ cell.what[:400] }}">{{ cell.state }}
+{% if cell.correction %}<span class="certified">certified: {{ cell.correction }}</span>{% endif %}</td>
+{% else %}<td></td>{% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
+</body></html>
+"""
+
+
+def html(table: Table) -> str:
+    """The table as one page that needs nothing else."""
+    from jinja2 import Environment
+
+    return Environment(autoescape=True).from_string(_PAGE).render(table=table)

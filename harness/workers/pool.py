@@ -1,0 +1,383 @@
+"""A pool of warm worker processes: one place where native code may die without harm.
+
+A case is on disk before it is sent. A worker that dies, or breaks a limit (``harness.workers.processes``), is replaced,
+and the case is tried once more in a fresh one: if it dies again it is a ``crash`` finding with the signal, the
+last stage and the last lines of native output; if not, the answer counts, and the death is told beside it.
+A worker that was killed from outside says nothing about its case, which is tried a few times.
+
+Results come in the order of the tasks, whichever worker finished first, so that a run's output
+does not depend on timing. The cases of one graph go to one worker where that is free (``harness.workers.affinity``).
+What a campaign needs of a pool is a ``CaseRunner``: the workers may be on this machine (``Pool``) or on many
+(``harness.workers.cluster``).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from harness.case.case import read_case
+from harness.evidence.observation import Failure, Observation
+from harness.triage.findings import NO_OUTPUT, Finding, finding_of
+from harness.triage.known import judged
+from harness.triage.proving import Prover
+from harness.triage.unjudged.execution import of_a_lost_case
+from harness.workers.affinity import next_case, worker_for
+from harness.workers.processes import (
+    HANG,
+    KILLED,
+    OUT_OF_MEMORY,
+    WORKER,
+    Death,
+    Limits,
+    Worker,
+    limits_for,
+    start_worker,
+)
+from harness.workers.protocol import (
+    Answer,
+    Captured,
+    CaptureTask,
+    CaseResult,
+    Compared,
+    CompareTask,
+    EmitTask,
+    Emitted,
+    Masked,
+    MaskTask,
+    Question,
+    SweepTask,
+    Swept,
+    SweptCase,
+    Task,
+)
+
+MOST_KILLS = 5
+"""Times that a case is begun while workers are killed from outside."""
+AHEAD = 4
+"""Cases a worker that are begun: enough for each to have a graph of its own, with as many targets."""
+_DETAIL_LINES = 60
+_TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
+"""Marks of the line that says why, the most specific first."""
+_SUMMARY_END = "Neural network macs"
+"""How Vela's summary of a delegate ends: what stands up to there is of one that it had compiled."""
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+class CaseRunner(Protocol):
+    """Something that runs cases on several workers. Use as a context manager."""
+
+    @property
+    def jobs(self) -> int:
+        """Workers that there are at the moment."""
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[CaseResult]:
+        """Run tasks on all workers; results come in the order of the tasks.
+
+        ``tasks`` is consumed a few ahead of the workers, so that an endless iterator is fine.
+
+        :raises CannotRun: there is no worker to run them.
+        """
+
+    def __enter__(self) -> CaseRunner: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
+def in_order(
+    begin: Callable[[_Task], Future[_Result]], tasks: Iterable[_Task], width: Callable[[], int], ahead: int = 2
+) -> Iterator[_Result]:
+    """Begin tasks a few ahead of so many workers, and hand back their results in the order of the tasks.
+
+    :param ahead: tasks a worker that are begun.
+    """
+    waiting: deque[Future[_Result]] = deque()
+    for task in tasks:
+        waiting.append(begin(task))
+        while len(waiting) > ahead * width() or (waiting and waiting[0].done()):
+            yield waiting.popleft().result()
+    for future in waiting:
+        yield future.result()
+
+
+@dataclass
+class Pool:
+    """Workers that are started when first needed. Use as a context manager.
+
+    :param jobs: number of worker processes.
+    :param limit: seconds one case may take.
+    :param first_on_path: a folder of packages that come before the installed ones.
+    :param limits: further limits of a worker; by default what the machine has room for.
+    :param command: what is started as a worker.
+    """
+
+    jobs: int = 1
+    limit: float = Limits.seconds
+    first_on_path: Path | None = None
+    limits: Limits | None = None
+    command: Sequence[str] = WORKER
+    _idle: list[Worker] = field(default_factory=list)
+    _waiting: list[tuple[Task, Future[CaseResult]]] = field(default_factory=list)
+    _busy: list[str] = field(default_factory=list)
+    _all: list[Worker] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _closed: bool = False
+
+    def __enter__(self) -> Pool:
+        self._executor = ThreadPoolExecutor(self.jobs)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            workers, self._all, self._closed = list(self._all), [], True
+            waiting, self._waiting = self._waiting, []
+        for unbegun in (future for _, future in waiting):
+            unbegun.cancel()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.kill()
+            worker.close()
+        self._executor.shutdown()
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[CaseResult]:
+        """Run tasks on all workers; results come in the order of the tasks.
+
+        ``tasks`` is consumed a few ahead of the workers, so that an endless iterator is fine.
+        """
+        return in_order(self._begin, tasks, lambda: self.jobs, AHEAD)
+
+    def _begin(self, task: Task) -> Future[CaseResult]:
+        """Have a case run when its turn comes."""
+        future: Future[CaseResult] = Future()
+        with self._lock:
+            self._waiting.append((task, future))
+        self._executor.submit(self._run_next)
+        return future
+
+    def _run_next(self) -> None:
+        """Run the case whose turn it is."""
+        with self._lock:
+            if not self._waiting:  # the pool was closed
+                return
+            graphs = [task.graph for task, _ in self._waiting]
+            place = next_case(graphs, {worker.graph for worker in self._idle}, self._busy)
+            task, future = self._waiting.pop(place)
+            self._busy.append(task.graph)
+        try:
+            future.set_result(self.run_one(task))
+        except BaseException as error:  # noqa: BLE001 - for whoever waits for the result
+            future.set_exception(error)
+        finally:
+            with self._lock:
+                self._busy.remove(task.graph)
+
+    def compare(self, tasks: Iterable[CompareTask]) -> Iterator[Compared]:
+        """Make comparisons on all workers, in order; a worker's death is a problem of its case."""
+        return self._in_order(self._compare_one, tasks)
+
+    def _compare_one(self, task: CompareTask) -> Compared:
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            return Compared(
+                case=task.case,
+                target=read_case(Path(task.case)).target,
+                problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}: "
+                f"{telling_line(answer.log)}",
+            )
+        assert isinstance(answer, Compared)
+        return answer
+
+    def _in_order(self, ask: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
+        return in_order(lambda task: self._executor.submit(ask, task), tasks, lambda: self.jobs)
+
+    def sweep(self, tasks: Iterable[SweepTask]) -> Iterator[Swept]:
+        """Run variants through the passes on all workers, in order.
+
+        Where a worker dies, each variant is tried by itself; one that ends the process has that as its finding.
+        """
+        return self._in_order(self._sweep_one, tasks)
+
+    def _sweep_one(self, task: SweepTask) -> Swept:
+        answer = self._ask(task)
+        if not isinstance(answer, Death):
+            assert isinstance(answer, Swept)
+            return answer
+        if len(task.cases) == 1:
+            [path] = task.cases
+            return Swept(cases=(SweptCase(case=path, findings=(finding_of_death(path, answer),)),))
+        alone = [self._sweep_one(msgspec.structs.replace(task, cases=(path,))) for path in task.cases]
+        return Swept(cases=tuple(row for item in alone for row in item.cases), beds=sum(item.beds for item in alone))
+
+    def run_one(self, task: Task) -> CaseResult:
+        """Run one task, turning a worker's death into a finding."""
+        answer = self._ask(task)
+        if not isinstance(answer, Death):
+            assert isinstance(answer, CaseResult)
+            return answer
+        second = self._ask(task)
+        finding = finding_of_death(task.case, answer)
+        if isinstance(second, Death):
+            again = finding_of_death(task.case, second)
+            repeated = (second.kind, second.stage) == (answer.kind, answer.stage)
+            if repeated and again.bucket != finding.bucket:  # what only one of two printed does not say why
+                finding = msgspec.structs.replace(
+                    finding_of_death(task.case, replace(answer, log="")), detail=finding.detail
+                )
+            return CaseResult(
+                case=task.case,
+                target=finding.target,
+                findings=(self._proved(task, finding),) if repeated else (),
+                unrepeated=() if repeated else (finding, again),
+                unjudged=of_a_lost_case(task.case, failure_of_death(second)),
+            )
+        assert isinstance(second, CaseResult)
+        return msgspec.structs.replace(second, unrepeated=(*second.unrepeated, finding))
+
+    def _proved(self, task: Task, finding: Finding) -> Finding:
+        """A death in the state that the known bugs give it, tried with the corrections of what it resembles."""
+        finding = judged(finding, task.known)
+        if finding.known:
+            return finding
+
+        def again(corrections: tuple[str, ...]) -> Sequence[Finding]:
+            words = (*task.corrections, *corrections)
+            answer = self._ask(msgspec.structs.replace(task, corrections=words, known=(), confirm=False))
+            if isinstance(answer, Death):
+                return (finding_of_death(task.case, answer),)
+            assert isinstance(answer, CaseResult)
+            return answer.findings
+
+        return Prover(task.known, {}, again, (finding,)).resembling(finding)
+
+    def capture(self, task: CaptureTask) -> Captured:
+        """Have a worker capture a user's file."""
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            return Captured(
+                problem=f"{task.file}: the process ended with {answer.kind} while the model was captured; "
+                f"run the file by itself to see why. Last output: {answer.log[-300:]}"
+            )
+        assert isinstance(answer, Captured)
+        return answer
+
+    def emit(self, task: EmitTask) -> Emitted:
+        """Have a worker lower a case."""
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            return Emitted(
+                problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}; "
+                f"'armdiff fuzz' counts that as a finding. Last output: {answer.log[-300:]}"
+            )
+        assert isinstance(answer, Emitted)
+        return answer
+
+    def mask(self, tasks: Iterable[MaskTask]) -> Iterator[Masked]:
+        """Have the workers lower cases and imagine bugs in them, in order; a worker's death is a problem."""
+        return self._in_order(self._mask_one, tasks)
+
+    def _mask_one(self, task: MaskTask) -> Masked:
+        answer = self._ask(task)
+        if isinstance(answer, Death):
+            return Masked(problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}")
+        assert isinstance(answer, Masked)
+        return answer
+
+    def emit_all(self, tasks: Iterable[EmitTask]) -> list[Future[Emitted]]:
+        """Have the workers lower cases, without waiting for them."""
+        return [self._executor.submit(self.emit, task) for task in tasks]
+
+    def _ask(self, task: Question) -> Answer | Death:
+        """Ask a worker; if it is killed from outside, ask the next one."""
+        answer = self._ask_once(task)
+        for _ in range(MOST_KILLS - 1):
+            if self._closed or not (isinstance(answer, Death) and answer.kind == KILLED):
+                break
+            answer = self._ask_once(task)
+        return answer
+
+    def _ask_once(self, task: Question) -> Answer | Death:
+        if self._closed:
+            return Death(KILLED, "start", "the pool was closed")
+        graph = task.graph if isinstance(task, Task) else ""
+        worker = self._taken(graph) or self._start()
+        answer = worker.ask(task)
+        worker.graph = graph
+        if isinstance(answer, Death) or worker.spent:
+            with self._lock:
+                if worker in self._all:
+                    self._all.remove(worker)
+            worker.kill()
+            worker.close()
+        else:
+            with self._lock:
+                self._idle.append(worker)
+        return answer
+
+    def _taken(self, graph: str) -> Worker | None:
+        """An idle worker, if there is one: best the one that ran the graph last."""
+        with self._lock:
+            if not self._idle:
+                return None
+            graphs = {task.graph for task, _ in self._waiting}
+            return self._idle.pop(worker_for(graph, [worker.graph for worker in self._idle], graphs))
+
+    def _start(self) -> Worker:
+        limits = self.limits or limits_for(self.jobs, self.limit)
+        worker = start_worker(limits, self.first_on_path, self.command)
+        with self._lock:
+            self._all.append(worker)
+            if self._closed:  # while it was starting
+                worker.kill()
+        return worker
+
+
+_MESSAGES = {
+    HANG: "no answer within the time limit",
+    OUT_OF_MEMORY: "the process grew beyond the memory limit",
+    KILLED: f"the process was killed from outside, {MOST_KILLS} times",
+}
+
+
+def finding_of_death(path: str, death: Death) -> Finding:
+    """The ``crash`` finding of a case whose worker died, under this machine's path of the case."""
+    from harness.case.registry import oracles
+
+    case = read_case(Path(path))
+    detail = "\n".join(death.log.splitlines()[-_DETAIL_LINES:])
+    [mismatch] = oracles()["crash"].judge(Observation(case, failure=replace(failure_of_death(death), detail=detail)))
+    return finding_of(mismatch, case, path, detail)
+
+
+def failure_of_death(death: Death) -> Failure:
+    """A death as the failure of its stage."""
+    return Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log))
+
+
+def telling_line(log: str) -> str:
+    """The line of native output that says why: a dying program prints a stack trace after it."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    ends = [place for place, line in enumerate(lines, 1) if line.startswith(_SUMMARY_END)]
+    lines = lines[ends[-1] :] if ends else lines
+    for pattern in _TELLING:
+        for line in lines:
+            if pattern in line:
+                return line
+    return lines[-1] if lines else NO_OUTPUT
+
+
+def default_jobs() -> int:
+    """One worker a core that this process may use."""
+    return max(1, len(os.sched_getaffinity(0)))

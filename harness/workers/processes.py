@@ -1,0 +1,235 @@
+"""One worker process: started, asked, watched, and described when it dies.
+
+A worker leads its own process group and session, so that killing it takes whatever it started along, and it
+dies with its parent. While it answers, a thread looks after its limits: the time that one question may take,
+and the memory that the process may hold (resident, as the kernel counts it). A *death* says how it ended
+instead of answering: by a signal, with an exit status (``exit()`` in native code), ``Hang`` or ``OutOfMemory``;
+with the last stage that it announced and the last lines of what it printed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.case.errors import CannotRun
+from harness.workers.protocol import Answer, Question, Stage, receive, send
+
+HANG, OUT_OF_MEMORY = "Hang", "OutOfMemory"
+KILLED = "SIGKILL"
+"""No program does this to itself: somebody else killed it, the kernel out of memory or a person."""
+WORKER = (sys.executable, "-m", "harness.workers.worker")
+WITHOUT = "--without="
+"""Begins an argument of a worker: the name of a trick that it leaves out (``harness.compat.warm.tricks``)."""
+GIB = 1 << 30
+_LOG_LINES = 200
+_WATCHED_EVERY = 0.2
+_STARTS = 4
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may use.
+
+    :param seconds: one question (the stock histogram observer was seen to need 23).
+    :param memory: resident bytes of the process, above which it is killed.
+    :param cases: questions after which it is replaced, to keep memory flat.
+    :param resident: resident bytes above which it is replaced once it has answered.
+    """
+
+    seconds: float = 300.0
+    memory: int = 8 * GIB
+    cases: int = 200
+    resident: int = GIB
+
+
+def worker_command(without: Sequence[str] = ()) -> tuple[str, ...]:
+    """What is started as a worker.
+
+    :param without: tricks that it leaves out.
+    """
+    return (*WORKER, *(f"{WITHOUT}{name}" for name in without))
+
+
+def limits_for(jobs: int, seconds: float) -> Limits:
+    """Limits that let this many workers live on this machine together."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = min(Limits.memory, int(total * 0.8) // jobs)
+    return Limits(seconds=seconds, memory=memory, resident=min(Limits.resident, memory * 3 // 4))
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a worker ended instead of answering."""
+
+    kind: str
+    stage: str
+    log: str
+
+
+@dataclass
+class Worker:
+    """A process that has said that it is ready.
+
+    :ivar graph: the graph that it was asked about last (``Task.graph``).
+    """
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    limits: Limits
+    served: int = 0
+    graph: str = field(default="", init=False)
+    _broken: str = field(default="", init=False)
+    _printed_before: int = field(default=0, init=False)
+
+    def ask(self, task: Question) -> Answer | Death:
+        """Put a question and wait for the answer, or for the end of the process."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self._printed_before = size_of(self.log)  # what earlier cases printed says nothing about this one
+        stage, answered = "start", threading.Event()
+        watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
+        watch.start()
+        try:
+            with suppress(BrokenPipeError):
+                send(self.process.stdin, task)
+            while (message := receive(self.process.stdout)) is not None:
+                if isinstance(message, Answer):
+                    self.served += 1
+                    return message
+                if isinstance(message, Stage):
+                    stage = message.name
+        finally:
+            answered.set()
+            watch.join()
+        return Death(self._broken or _name_of(self.process.wait()), stage, self.last_output())
+
+    def _watch(self, answered: threading.Event) -> None:
+        """Kill the process when it breaks a limit."""
+        until = time.monotonic() + self.limits.seconds
+        while not answered.wait(_WATCHED_EVERY):
+            late = time.monotonic() >= until
+            if late or resident(self.process.pid) > self.limits.memory:
+                self._broken = HANG if late else OUT_OF_MEMORY
+                self.kill()
+                return
+
+    @property
+    def spent(self) -> bool:
+        """Has it served its time?"""
+        return self.served >= self.limits.cases or resident(self.process.pid) > self.limits.resident
+
+    def last_output(self) -> str:
+        """The last lines that it printed since it was asked (or started)."""
+        with suppress(OSError):
+            printed = self.log.read_bytes()[self._printed_before :].decode(errors="replace")
+            return "\n".join(printed.splitlines()[-_LOG_LINES:])
+        return ""
+
+    def kill(self) -> None:
+        """Kill the process and all that it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let the process end, and remove its log."""
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream:
+                with suppress(BrokenPipeError):
+                    stream.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self.process.wait()
+        self.log.unlink(missing_ok=True)
+
+
+def start_worker(limits: Limits, first_on_path: Path | None = None, command: Sequence[str] = WORKER) -> Worker:
+    """Start a worker and wait until it has imported what it needs.
+
+    :param first_on_path: a folder of packages that come before the installed ones.
+    :raises CannotRun: it ends before it is ready. One that is killed from outside is started again.
+    """
+    for _ in range(_STARTS):
+        worker, ready = _started(limits, first_on_path, command)
+        if ready:
+            return worker
+        kind, log = _name_of(worker.process.wait()), worker.last_output()
+        worker.close()
+        if kind != KILLED:
+            break
+    raise CannotRun(
+        f"a worker process cannot start ({kind}): {(log.strip().splitlines() or ['no output'])[-1]}; "
+        "run 'armdiff doctor' to see what is missing"
+    )
+
+
+def _started(limits: Limits, first_on_path: Path | None, command: Sequence[str]) -> tuple[Worker, bool]:
+    try:
+        handle, name = tempfile.mkstemp(prefix="armdiff-worker-", suffix=".log")
+    except OSError as error:
+        raise CannotRun(
+            f"{tempfile.gettempdir()}: cannot be written ({error.strerror}); free some space, or set TMPDIR"
+        ) from None
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=handle,
+        start_new_session=True,
+        env=_environment(first_on_path),
+    )
+    os.close(handle)
+    worker = Worker(process, Path(name), limits)
+    assert process.stdout
+    while (message := receive(process.stdout)) is not None:
+        if isinstance(message, Stage) and message.name == "ready":
+            return worker, True
+    return worker, False
+
+
+def _environment(first_on_path: Path | None) -> dict[str, str]:
+    # executorch runs the flatc that lies beside the interpreter; the environment need not be activated
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    environment = {
+        **os.environ,
+        "PATH": path,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "0",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    if first_on_path is not None:
+        words = (str(first_on_path.resolve()), os.environ.get("PYTHONPATH", ""))
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, words))
+    return environment
+
+
+def size_of(file: Path) -> int:
+    """Bytes of a file; 0 if it is gone."""
+    with suppress(OSError):
+        return file.stat().st_size
+    return 0
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process in memory; 0 if it is gone."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _name_of(status: int) -> str:
+    if status < 0:
+        with suppress(ValueError):
+            return signal.Signals(-status).name
+    return f"exit status {status}"

@@ -1,0 +1,291 @@
+"""What a campaign and its worker processes say to each other: msgpack frames over a pipe.
+
+The parent sends a ``Task``; the worker answers with any number of ``Stage`` frames (so that a
+native death has a last stage) and one ``CaseResult``. A frame is four bytes of length,
+little-endian, then msgpack. No pickle, and nothing in a frame is executed.
+"""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+
+from harness.evidence.observation import Unjudged
+from harness.pipeline.engines import EngineChoice
+from harness.pipeline.probes import ProbeMode
+from harness.triage.findings import Finding
+from harness.triage.known import KnownBug
+from harness.triage.masking import Counts
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
+    """One case to run.
+
+    :param case: path of the case file; its tensors lie beside it.
+    :param legs: only these legs (empty: all that apply).
+    :param confirm: re-run the case and keep only what shows twice.
+    :param confirmed: buckets that showed twice already: their crashes and structural mismatches are
+        not run again (wrong values are, unless they are known).
+    :param known: the bugs that the corpus knows: what is proved to be one of them is not run again.
+    :param user_file: the checked file whose ``configure`` prepares the quantizer.
+    :param plant: also measure whether two planted steps would be caught.
+    :param probes: which probes run (``harness.pipeline.probes``).
+    :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.pipeline.engines``).
+    :param corrections: names or files of the corrections that apply (``harness.corrections``).
+    :param graph: names the case's graph: its cases on other targets best run in the same worker.
+    """
+
+    case: str
+    legs: tuple[str, ...] = ()
+    confirm: bool = True
+    confirmed: tuple[str, ...] = ()
+    known: tuple[KnownBug, ...] = ()
+    user_file: str | None = None
+    plant: bool = False
+    probes: ProbeMode = "default"
+    ethos_u_engine: EngineChoice = "default"
+    corrections: tuple[str, ...] = ()
+    graph: str = ""
+
+
+class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
+    """Capture a user's file as a case with tensors, written into ``folder``."""
+
+    file: str
+    folder: str
+    target: str
+    recipe: str
+
+
+class EmitTask(msgspec.Struct, frozen=True, kw_only=True, tag="emit"):
+    """Lower a case and hand back its program.
+
+    :param case: path of the case file; its tensors lie beside it.
+    :param target: compile for this target instead of the case's own.
+    :param corrections: names or files of the corrections that apply (``harness.corrections``).
+    """
+
+    case: str
+    target: str | None = None
+    corrections: tuple[str, ...] = ()
+
+
+Variant = tuple[str, ...]
+"""Names or files of corrections that apply together."""
+
+
+class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
+    """Compile a case stock and with each of several variants (``harness.campaign.certify``).
+
+    :param case: path of the case file; its tensors lie beside it.
+    """
+
+    case: str
+    variants: tuple[Variant, ...]
+
+
+class MaskTask(msgspec.Struct, frozen=True, kw_only=True, tag="mask"):
+    """Lower a case and say what an imaginary bug in it would be taken for (``harness.triage.masking``).
+
+    :param case: path of the case file; its tensors lie beside it.
+    """
+
+    case: str
+    known: tuple[KnownBug, ...] = ()
+
+
+class Masked(msgspec.Struct, frozen=True, kw_only=True, tag="masked"):
+    """Counts by family of buckets, or why there are none, in one line."""
+
+    counts: dict[str, Counts] = {}
+    problem: str | None = None
+
+
+class Stage(msgspec.Struct, frozen=True, tag="stage"):
+    """The stage that is about to run."""
+
+    name: str
+
+
+class Tightness(msgspec.Struct, frozen=True, kw_only=True):
+    """How sharp the numeric comparison of one case was.
+
+    :param bound: widest distance that the envelope allowed on in-range inputs, in units.
+    :param caught: were two planted steps in one element caught? None if not asked.
+    """
+
+    bound: float = 0.0
+    caught: bool | None = None
+
+
+class Branches(msgspec.Struct, frozen=True, kw_only=True):
+    """The branches of the Arm backend that one case took (``harness.workers.branches``).
+
+    :param taken: module -> branches, sorted.
+    :param ways: module -> branches that it has, for every module that is looked at.
+    """
+
+    taken: dict[str, tuple[tuple[int, int], ...]]
+    ways: dict[str, int]
+
+
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
+    """What became of one case.
+
+    :param invalid: why the module is no test (it fails in plain eager), or None.
+    :param problem: bad input or environment, one line, or None.
+    :param unjudged: what no oracle could judge of it, and why (``harness.triage.unjudged``).
+    :param branches: the branches of the Arm backend that it took, if they were measured.
+    :param legs: leg -> "ran", "failed" or the reason why it was skipped.
+    """
+
+    case: str
+    target: str = ""
+    invalid: str | None = None
+    problem: str | None = None
+    findings: tuple[Finding, ...] = ()
+    unrepeated: tuple[Finding, ...] = ()
+    legs: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    delegates: int = 0
+    delegated: tuple[str, ...] = ()
+    fallback: tuple[str, ...] = ()
+    tightness: Tightness | None = None
+    unjudged: tuple[Unjudged, ...] = ()
+    branches: Branches | None = None
+
+
+class Captured(msgspec.Struct, frozen=True, kw_only=True, tag="captured"):
+    """Where a captured case was written, or why it could not be."""
+
+    case: str = ""
+    problem: str | None = None
+    float_nodes: tuple[str, ...] = ()
+
+
+class Emitted(msgspec.Struct, frozen=True, kw_only=True, tag="emitted"):
+    """The bytes of a ``.pte``, or why there are none, in one line."""
+
+    program: bytes = b""
+    problem: str | None = None
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A case stock and with one variant of corrections.
+
+    :param same: the artifacts are the same, and nothing was executed.
+    :param what: the first difference between the artifacts.
+    :param stock: what the oracles say of the stock run, without mere information.
+    :param corrected: likewise with the corrections.
+    :param apart: where a leg returns other values; empty if all return the same bits.
+    """
+
+    variant: tuple[str, ...]
+    same: bool = False
+    what: str = ""
+    stock: tuple[Finding, ...] = ()
+    corrected: tuple[Finding, ...] = ()
+    apart: str = ""
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
+    """The comparisons of one case, in the order of the variants, or why there are none.
+
+    :param invalid: why the module is no test (it fails in plain eager), or None.
+    :param problem: bad input or environment, or a death of the worker, one line, or None.
+    """
+
+    case: str
+    target: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    invalid: str | None = None
+    problem: str | None = None
+    seconds: dict[str, float] = {}
+
+
+class SweepTask(msgspec.Struct, frozen=True, kw_only=True, tag="sweep"):
+    """Run the passes on variants of one case (``harness.campaign.breadth``).
+
+    :param cases: paths of case files that differ in calibration, recipe and seeds only; no tensors beside them.
+    :param corrections: names or files of the corrections that apply (``harness.corrections``).
+    """
+
+    cases: tuple[str, ...]
+    corrections: tuple[str, ...] = ()
+
+
+class SweptCase(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pass-level mode says of one variant.
+
+    :param findings: without mere information; to be confirmed by the full pipeline.
+    """
+
+    case: str
+    findings: tuple[Finding, ...] = ()
+
+
+class Swept(msgspec.Struct, frozen=True, kw_only=True, tag="swept"):
+    """The variants of one case, in the order in which they were asked for, or why there are none.
+
+    :param beds: how many edge programs served them.
+    :param invalid: why the module is no test (it fails in plain eager), or None.
+    :param problem: bad input or environment, or a death of the worker, one line, or None.
+    """
+
+    cases: tuple[SweptCase, ...] = ()
+    beds: int = 0
+    invalid: str | None = None
+    problem: str | None = None
+    seconds: dict[str, float] = {}
+
+
+class TimeTask(msgspec.Struct, frozen=True, kw_only=True, tag="time"):
+    """Process the cases of one graph, one after the other, and say how long it took (``harness.cli.benchmark``).
+
+    :param cases: paths of case files; their tensors lie beside them.
+    """
+
+    cases: tuple[str, ...]
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
+    """What one graph took.
+
+    :param wall: seconds by the clock.
+    :param processor: seconds of processor time, child processes included.
+    :param stages: stage -> seconds by the clock; what is in none is the rest of ``wall``.
+    :param failed: target -> why nothing was compiled for it.
+    :param resident: bytes of the process in memory afterwards.
+    """
+
+    wall: float
+    processor: float
+    stages: dict[str, float] = {}
+    failed: dict[str, str] = {}
+    resident: int = 0
+
+
+Question = Task | CaptureTask | EmitTask | CompareTask | SweepTask | TimeTask | MaskTask
+Answer = CaseResult | Captured | Emitted | Compared | Swept | Timed | Masked
+Message = Question | Stage | Answer
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Message)
+
+
+def send(stream: IO[bytes], message: Message) -> None:
+    """Write one frame and flush it."""
+    data = _encoder.encode(message)
+    stream.write(len(data).to_bytes(4, "little") + data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Message | None:
+    """Read one frame; None at the end of the stream (also in the middle of a frame)."""
+    header = stream.read(4)
+    if len(header) < 4:
+        return None
+    size = int.from_bytes(header, "little")
+    data = stream.read(size)
+    return _decoder.decode(data) if len(data) == size else None

@@ -1,0 +1,377 @@
+"""Run one case: lowering, legs and probes, into an observation; then the oracles.
+
+``observe`` never raises for upstream's faults: an exception becomes a ``Failure`` with stage,
+pass and last upstream frame. A module that already fails in plain eager makes the case invalid
+(``InvalidCase``), which is the generator's or the user's fault and no finding.
+
+Imports torch; runs in worker processes only.
+"""
+
+from __future__ import annotations
+
+import copy
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from harness.case.building import module_of
+from harness.case.case import Case
+from harness.case.distributions import Array
+from harness.case.errors import UPSTREAM, BadInput, OwnFault
+from harness.case.recipe import parse_recipe
+from harness.case.registry import legs, oracles
+from harness.case.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
+from harness.case.target import parse_target
+from harness.compat.states import operator_name
+from harness.compat.support import rejection_reasons
+from harness.compat.warm.keeping import ANEW, Stages
+from harness.evidence.judging import EAGER, MODEL, QUANTIZED
+from harness.evidence.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
+from harness.evidence.rounding.walk import envelopes
+from harness.locate import streams as compared
+from harness.locate.blame.values import blamed_values
+from harness.pipeline.engines import NOT_ASKED, EngineChoice, left_out
+from harness.pipeline.legs import Leg, NotRunnable, Outputs, arrays_of
+from harness.pipeline.lowering import (
+    Configure,
+    Lowered,
+    LoweringFailed,
+    Quantized,
+    StageClock,
+    compile_program,
+    quantize,
+    tensors_of,
+)
+from harness.pipeline.probes import Probe, ProbeMode, Scene, run_probes, scheduled
+from harness.pipeline.probes import delegation as fallback
+
+_PASSES = "executorch.backends.arm._passes"
+
+
+class InvalidCase(Exception):
+    """The module itself fails in float eager, or returns no finite numbers' worth of a claim."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A case compiled for its target, not yet executed.
+
+    :param fresh: a copy of the module from before the compile, for probes (the module itself if there are none).
+    :param eager: float eager's outputs, from before the compile: lowering may change the module.
+    :param record: what the lowering left, or what a failed one had by then.
+    :param reasons: why the partitioner refused nodes, by name.
+    """
+
+    case: Case
+    model: torch.nn.Module
+    fresh: torch.nn.Module
+    inputs: tuple[EvaluationInput, ...]
+    eager: Outputs
+    record: LoweringRecord
+    quantized: Quantized | None = None
+    lowered: Lowered | None = None
+    failure: Failure | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+def compile_case(
+    case: Case,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    *,
+    configure: Configure | None = None,
+    model: torch.nn.Module | None = None,
+    quantized: Quantized | None = None,
+    copies: bool = False,
+    keep_graphs: bool = False,
+    stages: Stages = ANEW,
+) -> Compiled:
+    """Run a case's module in eager, quantize and lower it. What upstream raises is data.
+
+    :param quantized: use this instead of quantizing anew (``model`` is the module that it was made from).
+    :param copies: keep an untouched copy of the module.
+    :param keep_graphs: keep a copy of each graph after every pass.
+    :param stages: where the stages come from that another target's compile of the same graph may have left.
+    :raises InvalidCase: the module fails in plain eager.
+    """
+    model = built(case, tensors, model)
+    inputs = tuple(evaluation_inputs(case, tensors))
+    eager = run_eager(model, inputs, clock)
+    fresh = copy.deepcopy(model) if copies else model
+    before = _state_of(model)
+    try:
+        quantized = quantized or quantize(case, clock, tensors, configure, model, stages)
+        with rejection_reasons() as reasons:
+            lowered = compile_program(quantized, clock, keep_graphs=keep_graphs, stages=stages)
+    except BadInput:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
+        record = LoweringRecord(
+            domains=quantized.domains if quantized else {},
+            mutated=_changed(model, before),
+            unfinished=error.unfinished if isinstance(error, LoweringFailed) else None,
+            seconds=dict(clock.seconds),
+        )
+        failure = failure_of(error, clock.current)
+        return Compiled(case, model, fresh, inputs, eager, record, quantized, failure=failure)
+    record = replace(lowered.record, mutated=_changed(model, before))
+    return Compiled(case, model, fresh, inputs, eager, record, quantized, lowered, reasons=reasons)
+
+
+def observe(
+    case: Case,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    *,
+    only_legs: Sequence[str] | None = None,
+    engine: EngineChoice = "default",
+    configure: Configure | None = None,
+    model: torch.nn.Module | None = None,
+    probes: ProbeMode = "none",
+    keep: list[Lowered] | None = None,
+    stages: Stages = ANEW,
+) -> Observation:
+    """Everything that one case leaves behind.
+
+    :param only_legs: run just these legs (the reference leg is always run).
+    :param engine: which of the legs run that execute an Ethos-U command stream (``harness.pipeline.engines``).
+    :param keep: receives the live lowering, with a copy of each graph after every pass.
+    :param probes: which probes run: those whose turn it is, all, or none.
+    :param stages: where the case's own compile may take stages from; probes make all anew.
+    :raises InvalidCase: the module fails in plain eager.
+    """
+    chosen = scheduled(case, probes)
+    compiled = compile_case(
+        case,
+        clock,
+        tensors,
+        configure=configure,
+        model=model,
+        copies=bool(chosen),
+        keep_graphs=keep is not None,
+        stages=stages,
+    )
+    if keep is not None and compiled.lowered is not None:
+        keep.append(compiled.lowered)
+    return execute(compiled, clock, tensors, only_legs=only_legs, engine=engine, configure=configure, chosen=chosen)
+
+
+def execute(
+    compiled: Compiled,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    *,
+    only_legs: Sequence[str] | None = None,
+    engine: EngineChoice = "default",
+    configure: Configure | None = None,
+    chosen: Sequence[Probe] = (),
+) -> Observation:
+    """Run a compiled case's legs and probes.
+
+    :param chosen: the probes that run.
+    """
+    case, inputs, lowered, quantized = compiled.case, compiled.inputs, compiled.lowered, compiled.quantized
+    results = {EAGER: LegResult(outputs=compiled.eager)}
+    if lowered is None or quantized is None:
+        stage = compiled.failure.stage if compiled.failure else clock.current
+        results |= {name: LegResult(skipped=f"{stage} failed") for name in legs() if name not in results}
+        return Observation(case, inputs, compiled.record, results, failure=compiled.failure)
+    absent = {name: _not_run(name, case, only_legs, engine) for name in legs() if name not in results}
+    for name, reason in absent.items():
+        results[name] = LegResult(skipped=reason) if reason else _run_leg(legs()[name], lowered, inputs, clock)
+    with clock.stage("probe"):
+        observation = replace(_allowances(case, lowered, inputs), lowering=compiled.record, legs=results)
+        streams = {}
+        if absent.get(MODEL, "") is None:
+            streams = {compared.NAME: compared.compared_delegates(case, lowered, inputs)}
+    scene = Scene(case, tensors, configure, compiled.fresh, compiled.model, inputs, quantized, lowered, results)
+    measured = {
+        fallback.NAME: fallback.fallen_back(case.recipe, lowered, quantized.partitioner, compiled.reasons),
+        **streams,
+        **run_probes(chosen, scene, clock),
+    }
+    return replace(observation, probes=measured)
+
+
+def _not_run(name: str, case: Case, only_legs: Sequence[str] | None, engine: EngineChoice) -> str | None:
+    """Why a leg is not run on a case, or None."""
+    target = parse_target(case.target)
+    if only_legs is None or name in only_legs or name == QUANTIZED:
+        return left_out(name, engine, target) or legs()[name].skip(target)
+    return NOT_ASKED
+
+
+def _allowances(case: Case, lowered: Lowered, inputs: tuple[EvaluationInput, ...]) -> Observation:
+    """An observation with the envelopes: what rounding, a lost qmin and quantization may do."""
+    quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
+    if parse_target(case.target).quantized:
+        quantization = tuple(
+            envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
+            for item in inputs
+        )
+    return Observation(
+        case,
+        inputs,
+        rounding=tuple(envelopes(lowered.reference, item.arrays, "rounding") for item in inputs),
+        saturation=tuple(envelopes(lowered.reference, item.arrays, "saturation") for item in inputs)
+        if _sets_qmin(case)
+        else None,
+        quantization=quantization,
+    )
+
+
+def examine(
+    case: Case,
+    clock: StageClock,
+    tensors: Mapping[str, Array] | None = None,
+    *,
+    only_legs: Sequence[str] | None = None,
+    engine: EngineChoice = "default",
+    configure: Configure | None = None,
+    model: torch.nn.Module | None = None,
+    probes: ProbeMode = "none",
+    blame: bool = True,
+    stages: Stages = ANEW,
+) -> tuple[Observation, list[Mismatch]]:
+    """Observe, judge, and say after which pass wrong values first show.
+
+    :param blame: without it wrong values name no pass, and no graphs are copied.
+    :param stages: where the case's own compile may take stages from.
+    """
+    kept: list[Lowered] = []
+    keep = kept if blame else None
+    observation = observe(
+        case,
+        clock,
+        tensors,
+        only_legs=only_legs,
+        engine=engine,
+        configure=configure,
+        model=model,
+        probes=probes,
+        keep=keep,
+        stages=stages,
+    )
+    with clock.stage("oracles"):
+        mismatches = judge(observation)
+    if kept:
+        with clock.stage("blame"):
+            mismatches = [blamed_values(mismatch, observation, kept[0]) for mismatch in mismatches]
+    return observation, mismatches
+
+
+def judge(observation: Observation) -> list[Mismatch]:
+    """What every oracle says of one observation."""
+    return [mismatch for oracle in oracles().values() for mismatch in oracle.judge(observation)]
+
+
+def built(
+    case: Case, tensors: Mapping[str, Array] | None = None, model: torch.nn.Module | None = None
+) -> torch.nn.Module:
+    """The module of a case, or the one that is given.
+
+    :raises InvalidCase: torch refuses to build it.
+    """
+    if model is not None:
+        return model
+    try:
+        return module_of(case, tensors)
+    except (RuntimeError, TypeError, ValueError) as error:  # a constructor refused: torch's own rules
+        raise InvalidCase(f"the module cannot be built: {error}") from error
+
+
+def run_eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput], clock: StageClock) -> Outputs:
+    """Float eager on every input, refusing a module that fails or is not finite on calibration data."""
+    runs = []
+    for item in inputs:
+        try:
+            with torch.no_grad(), clock.stage(f"leg:{EAGER}"):
+                outputs = arrays_of(model(*tensors_of(item.arrays)))
+        except (Exception, SystemExit) as error:
+            raise InvalidCase(f"fails in float eager: {type(error).__name__}: {error}") from error
+        if item.origin == CALIBRATION and not all(
+            np.isfinite(output).all() for output in outputs if output.dtype.kind == "f"
+        ):
+            raise InvalidCase("returns NaN or infinity in float eager on calibration data")
+        runs.append(outputs)
+    return tuple(runs)
+
+
+def _state_of(model: torch.nn.Module) -> dict[str, tuple[Any, ...]]:
+    """Bits of every parameter and buffer, and every training flag (``conv.training``), by name."""
+    tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    state: dict[str, tuple[Any, ...]] = {name: (value.dtype, value.shape, _bits(value)) for name, value in tensors}
+    flags = {f"{name}.training".lstrip("."): (part.training,) for name, part in model.named_modules()}
+    return {**state, **flags}
+
+
+def _bits(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().reshape(-1).clone().view(torch.uint8)
+
+
+def _changed(model: torch.nn.Module, before: Mapping[str, tuple[Any, ...]]) -> tuple[str, ...]:
+    """Names of parameters, buffers and training flags that are no longer what they were."""
+    now = _state_of(model)
+    return tuple(name for name, value in before.items() if name not in now or not _same(now[name], value))
+
+
+def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return one[:2] == other[:2] and all(map(torch.equal, one[2:], other[2:]))
+
+
+def _sets_qmin(case: Case) -> bool:
+    recipe = parse_recipe(case.recipe)
+    return recipe.activation_bits == 16 or recipe.qmin == -127 or recipe.fixed_activations or recipe.io is not None
+
+
+def _run_leg(leg: Leg, lowered: Lowered, inputs: Sequence[EvaluationInput], clock: StageClock) -> LegResult:
+    stage = f"leg:{leg.name}"
+    try:
+        with clock.stage(stage):
+            return LegResult(outputs=leg.run(lowered, inputs))
+    except OwnFault as fault:
+        return LegResult(skipped=str(fault).splitlines()[0], fault=True)  # fx's interpreter adds lines of its own
+    except NotRunnable as reason:
+        return LegResult(skipped=str(reason).splitlines()[0])  # likewise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
+        return LegResult(failure=failure_of(error, stage))
+
+
+def failure_of(error: BaseException, stage: str) -> Failure:
+    """Describe an exception: its root cause's type, message, pass, node and last upstream frame."""
+    place = _place(error.__traceback__)
+    while error.__cause__ is not None:  # fx and the pass managers wrap what was raised
+        error = error.__cause__
+        inner = _place(error.__traceback__)
+        place = _Place(*(new or old for new, old in zip(inner, place, strict=True)))
+    detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-4000:]
+    return Failure(stage, type(error).__name__, str(error), place.pass_name, place.frame, detail, place.node)
+
+
+class _Place(NamedTuple):
+    """Where an exception was raised, as far as its frames tell."""
+
+    pass_name: str | None = None
+    frame: str | None = None
+    node: str | None = None
+
+
+def _place(trace: TracebackType | None) -> _Place:
+    place = _Place()
+    for at, _ in traceback.walk_tb(trace):
+        module = str(at.f_globals.get("__name__", ""))
+        names = at.f_locals
+        if module.split(".", 1)[0] in UPSTREAM:
+            place = place._replace(frame=f"{module}:{at.f_code.co_name}")
+            node = next((names[key] for key in ("node", "n") if isinstance(names.get(key), torch.fx.Node)), None)
+            if node is not None:
+                place = place._replace(node=f"{node.name} ({operator_name(node.target)})")
+        owner: Any = names.get("self")
+        if type(owner).__module__.startswith(_PASSES) and type(owner).__name__.endswith("Pass"):
+            place = place._replace(pass_name=type(owner).__name__)
+    return place

@@ -1,8 +1,8 @@
 """``draw_variants``: the same graph and weights under other calibrations and recipes, for the pass-level mode.
 
 Calibration moves scales and zero points, and with them what the Arm passes fold and the serializer writes; a
-recipe moves the ranges of codes. A recipe costs more than a calibration (``harness.campaign.breadth``), so that only a few
-are drawn and every one serves many variants.
+recipe moves the ranges of codes. A recipe costs more than a calibration (``harness.campaign.breadth``), so that only a
+few are drawn and every one serves many variants.
 """
 
 from __future__ import annotations

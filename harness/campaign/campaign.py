@@ -2,8 +2,8 @@
 
 A block is ``BLOCK`` graphs drawn from (seed, block number), so the same seed gives the same graphs and shards own
 blocks (shard i of n runs the blocks with number = i - 1 modulo n). Drawing costs milliseconds and happens in this
-process; everything that imports torch happens in the pool's workers. The run's folder (``harness.campaign.runs``) has each
-case before it is run and each result as soon as it is there.
+process; everything that imports torch happens in the pool's workers. The run's folder (``harness.campaign.runs``) has
+each case before it is run and each result as soon as it is there.
 
 Invariants: with ``max_examples`` and no time limit, a run is a function of what was asked; a time limit only cuts
 the sequence of graphs short, and includes minimization and reports. A campaign that was ended by anything goes on

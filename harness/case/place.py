@@ -4,9 +4,9 @@ A *place* is a piece of a graph: the operator whose result is wrong first (``her
 reads from and that read it, as far as a few edges lead. For what Vela did wrong it is a piece of the delegate's TOSA
 graph; for what a pass or the quantizer did, of the graph that PT2E exported or of the case's own graph.
 
-*Facts* are attributes in one vocabulary for all operators (``harness.evidence.inspection.surroundings`` lists them): ``batch``,
-``rank``, ``kernel``, ``stride``, ``dilation``, ``pad``, ``dtype``, … Facts of the place itself tell what was seen
-there: the command (``operation``), the share of wrong elements, registers.
+*Facts* are attributes in one vocabulary for all operators (``harness.evidence.inspection.surroundings`` lists them):
+``batch``, ``rank``, ``kernel``, ``stride``, ``dilation``, ``pad``, ``dtype``, … Facts of the place itself tell what was
+seen there: the command (``operation``), the share of wrong elements, registers.
 
 Conditions of corpus entries (``harness.triage.conditions``) speak of places, and of nothing else. Pure data, so that a
 place travels with its finding and can be judged again later.

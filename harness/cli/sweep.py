@@ -1,4 +1,4 @@
-"""The verb ``sweep``: the pass-level mode (``harness.campaign.breadth``), and the full pipeline for what it suspects."""
+"""The verb ``sweep``: the pass-level mode (``harness.campaign.breadth``), and the full pipeline for its suspects."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 Hypothesis shrinks the choices that a graph was drawn from, for a part of the time, and remembers the smallest in
 the example database; then cuts make the case smaller (``harness.campaign.reduction``), and the bug gets a folder with a
-script and a report (``harness.reports.bugs``). One bug on several targets is minimized once, beginning with the shortest
-graph that shows it nearly as badly as any (``harness.campaign.reduction.harm``). What the time is too short for is said,
-with the command that goes on from the checkpoint.
+script and a report (``harness.reports.bugs``). One bug on several targets is minimized once, beginning with the
+shortest graph that shows it nearly as badly as any (``harness.campaign.reduction.harm``). What the time is too short
+for is said, with the command that goes on from the checkpoint.
 """
 
 from __future__ import annotations

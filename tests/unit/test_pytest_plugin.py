@@ -11,9 +11,10 @@ from harness.triage.corpus import default_corpus
 
 CONFTEST = """
 import functools, sys
-import harness.pipeline.doctor, harness.workers.pool
-harness.pipeline.doctor.required_missing = lambda: []
-harness.workers.pool.Pool = functools.partial(harness.workers.pool.Pool, command=(sys.executable, "-m", "tests.unit.stand_in_worker"))
+from harness.pipeline import doctor
+from harness.workers import pool
+doctor.required_missing = lambda: []
+pool.Pool = functools.partial(pool.Pool, command=(sys.executable, "-m", "tests.unit.stand_in_worker"))
 """
 
 

@@ -1,8 +1,9 @@
 """Sweep the variants of one case: quantize each, make the beds, run the passes, judge without running anything.
 
 The float graph is exported once, prepared once a recipe, and calibrated and converted once a variant, as
-``harness.pipeline.lowering`` does for one case. Variants whose converted graphs are alike share a bed. What raises on the
-way is a ``crash`` finding of the variant that met it; a bed that cannot be made is met by the first of its variants.
+``harness.pipeline.lowering`` does for one case. Variants whose converted graphs are alike share a bed. What raises on
+the way is a ``crash`` finding of the variant that met it; a bed that cannot be made is met by the first of its
+variants.
 
 Imports torch and executorch; runs in worker processes only.
 """

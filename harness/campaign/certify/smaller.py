@@ -2,7 +2,8 @@
 
 Cuts, largest first: one output alone; a node's result as the only output (what follows it goes); a
 node's result as a new input (what leads to it goes). Unused inputs, constants and nodes go with them. They are
-those of ``harness.campaign.reduction.structure`` that take most away, because a certificate lowers a case twice for each try.
+those of ``harness.campaign.reduction.structure`` that take most away, because a certificate lowers a case twice for
+each try.
 """
 
 from __future__ import annotations

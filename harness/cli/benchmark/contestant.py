@@ -1,12 +1,12 @@
 """One contestant: a warm process that processes the cases of a graph and says how long it took.
 
-Started as ``python -m harness.cli.benchmark.contestant NAME``; speaks the workers' frames. All have torch, executorch and
-what they call imported, one torch thread, the same environment, and quiet logs. Beyond that:
+Started as ``python -m harness.cli.benchmark.contestant NAME``; speaks the workers' frames. All have torch, executorch
+and what they call imported, one torch thread, the same environment, and quiet logs. Beyond that:
 
 - ``upstream-tester`` and ``plain-sequence`` are processes as Python makes them: no warm trick, stock collection;
-- ``armdiff`` is a campaign's worker (``harness.workers.worker``): the same tricks (``--without=NAME`` leaves one out), every
-  leg and oracle, probes and branch coverage at their rates, new findings run a second time, and what follows a case.
-  As there, a graph's first target leaves what it made for the next one (``harness.compat.warm.keeping``).
+- ``armdiff`` is a campaign's worker (``harness.workers.worker``): the same tricks (``--without=NAME`` leaves one out),
+  every leg and oracle, probes and branch coverage at their rates, new findings run a second time, and what follows a
+  case. As there, a graph's first target leaves what it made for the next one (``harness.compat.warm.keeping``).
 
 Reading the case and building its module are in everybody's time. Imports torch; runs in a process of its own.
 """

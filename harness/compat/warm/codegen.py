@@ -1,4 +1,4 @@
-"""Python code of graphs between two Arm passes, written only if somebody looks (an entry of ``harness.compat.warm.tricks``).
+"""Python code of graphs between two Arm passes, written only if somebody looks.
 
 ``torch.fx.GraphModule.recompile`` writes the Python code of a graph and compiles it, whenever a pass is done with it:
 a fifth of the passes' time. The passes interpret the graph and never call that code. Here it is written when the

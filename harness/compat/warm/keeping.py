@@ -13,8 +13,8 @@ later stages work in place. A fresh compile's tensors are the module's own, so t
 weights; a copy's tensors are therefore tied to the module of the one who takes it, wherever the kept one's were tied
 to its module. A module whose tensors are not those from back then, bit for bit, gets nothing.
 
-A stage that raises leaves nothing. Only the first run of a case takes anything (``harness.workers.worker``): what is found is
-confirmed by a compile that makes everything anew.
+A stage that raises leaves nothing. Only the first run of a case takes anything (``harness.workers.worker``): what is
+found is confirmed by a compile that makes everything anew.
 
 Imports torch, and executorch with the first edge program: only worker processes import this module.
 """

@@ -1,7 +1,8 @@
 """The text of ``repro.py``: one bug in plain PyTorch and ExecuTorch calls.
 
-The module's class is the text that ``harness.case.building`` executes, the calls are those of ``harness.reports.bugs.calls``,
-and the values those of ``harness.reports.bugs.values``. What is checked, and how, is the *form*:
+The module's class is the text that ``harness.case.building`` executes, the calls are those of
+``harness.reports.bugs.calls``, and the values those of ``harness.reports.bugs.values``. What is checked, and how, is
+the *form*:
 
 - ``crash``: an exception, or a signal that ends the process
 - ``values``: outputs of the lowered program (delegates on the TOSA reference model) against the quantized module

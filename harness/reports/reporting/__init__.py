@@ -1,8 +1,8 @@
 """The report of a run, or of several: verdict first, then bugs, what did not run, coverage and time.
 
-``write_reports`` is what the verb ``report`` and the end of a campaign call. It reads a run as ``harness.campaign.runs``
-defines it and writes four files that say the same: ``report.html`` for people, ``report.md`` for a CI summary
-page, ``report.xml`` (JUnit) for whatever collects test results, ``report.json`` for scripts.
+``write_reports`` is what the verb ``report`` and the end of a campaign call. It reads a run as
+``harness.campaign.runs`` defines it and writes four files that say the same: ``report.html`` for people, ``report.md``
+for a CI summary page, ``report.xml`` (JUnit) for whatever collects test results, ``report.json`` for scripts.
 
 Modules compute (``material``, ``merging``, ``buckets``, ``coverage``, ``timing``, ``compare``, ``undone``,
 collected by ``report``; ``issues``), draw (``layout``, ``drawing``, ``charts``, ``svg``) or lay out (``page``,

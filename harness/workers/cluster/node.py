@@ -1,8 +1,8 @@
 """What runs on a node, inside the process that the cluster's engine started there.
 
-That process never imports torch: it hands each case to a worker process of its own (``harness.workers.pool``), so a case
-that dies is a finding and not a lost node. The worker stays warm between the cases of a campaign. When the engine's
-process is killed its workers go with it, and what they had written lies in the engine's own scratch folder.
+That process never imports torch: it hands each case to a worker process of its own (``harness.workers.pool``), so a
+case that dies is a finding and not a lost node. The worker stays warm between the cases of a campaign. When the
+engine's process is killed its workers go with it, and what they had written lies in the engine's own scratch folder.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ from generators.adversarial import draw_calibration
 from generators.graphs import graphs, graphs_with
 from generators.recipes import recipes
 from harness.case.case import Case, Graph, Seeds
+from harness.case.chains import has_pattern
 from harness.case.operators import Draw
 from harness.case.target import parse_target
-from harness.triage.findings import has_pattern
 
 SAMPLES = (2, 1, 2, 3)
 SEEDS = st.integers(0, 99)

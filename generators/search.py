@@ -27,7 +27,7 @@ from generators.graphs import graphs
 from harness.case.case import Case
 from harness.case.errors import BadInput
 from harness.case.target import DEFAULT_TARGETS
-from harness.triage.findings import BucketFailure, bucket_exception
+from harness.triage.buckets import BucketFailure, bucket_exception
 
 READ_ONLY = "ro:"
 _REDIS = "redis://"

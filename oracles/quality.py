@@ -17,10 +17,10 @@ import numpy as np
 
 from harness.case.distributions import Array
 from harness.case.sampling import EvaluationInput
+from harness.evidence.comparing import margin
 from harness.evidence.judging import EAGER, QUANTIZED, place
 from harness.evidence.observation import Domain, Envelope, Mismatch, Observation, Oracle
 from harness.triage.unjudged.envelopes import of_quantization
-from oracles.numeric import margin
 
 LAST_ROUNDING = 0.5
 """Steps: a smaller difference is lost in the output's own quantize node."""

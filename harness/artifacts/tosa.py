@@ -11,7 +11,6 @@ Words: a *constant* is a tensor with data; a CONST operator only names one. A *s
 
 from __future__ import annotations
 
-import importlib
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import numpy as np
 from harness.artifacts.flatbuffer import budget_of
 from harness.case.distributions import Array
 from harness.case.errors import BadInput
+from harness.compat.tosa import root_of, schema
 
 IDENTIFIER = b"TOSA"
 SHAPE = "SHAPE"
@@ -176,9 +176,7 @@ class _Reader:
 
 
 def _graph(reader: _Reader) -> TosaGraph:
-    from tosa.TosaGraph import TosaGraph as Root
-
-    root = Root.GetRootAs(reader.data, 0)
+    root = root_of(reader.data)
     version = root.Version()
     blocks = [
         _block(reader, block) for region in reader.many(root, "Regions") for block in reader.many(region, "Blocks")
@@ -227,14 +225,13 @@ def _operator(reader: _Reader, index: int, item: Any) -> TosaOperator:
 
 @cache
 def _names_of(enumeration: str) -> Mapping[int, str]:
-    schema = getattr(importlib.import_module(f"tosa.{enumeration}"), enumeration)
-    return {value: name for name, value in vars(schema).items() if isinstance(value, int)}
+    return {value: name for name, value in vars(schema(enumeration)).items() if isinstance(value, int)}
 
 
 @cache
 def _attribute_class(kind: str) -> tuple[Callable[[], Any], tuple[tuple[str, bool], ...]]:
     """A schema class with its fields: (name, is it a vector)."""
-    table = getattr(importlib.import_module(f"tosa.{kind}"), kind)
+    table = schema(kind)
     names = [name for name in vars(table) if name[0].isupper() and callable(getattr(table, name))]
     skipped = ("GetRootAs", "BufferHasIdentifier", "AsNumpy", "IsNone", "Length", "Init")
     fields = [name for name in names if not any(word in name for word in skipped)]

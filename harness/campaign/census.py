@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.case.case import read_case
 from harness.case.constants import CONSTANT_KINDS
+from harness.case.reading import read_case
 from harness.case.registry import calibration_kinds, operators
 from harness.workers.protocol import CaseResult
 

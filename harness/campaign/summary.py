@@ -15,11 +15,12 @@ import msgspec
 
 from harness import __version__
 from harness.campaign.again import Again
-from harness.case.registry import legs
 from harness.compat.releases import installed
 from harness.evidence.reasons import by_kind
+from harness.pipeline.legs import legs
+from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry, bugs_of
-from harness.triage.findings import Finding, any_family
+from harness.triage.findings import Finding
 from harness.triage.known import judged
 from harness.triage.unjudged import counting
 from harness.workers.protocol import CaseResult

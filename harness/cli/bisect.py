@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from harness.case.case import file_of, read_case
 from harness.case.errors import CannotRun
+from harness.case.reading import file_of, read_case
 from harness.cli.lines import environments_of, lines_options
 from harness.cli.options import json_option
 from harness.cli.results import write_json

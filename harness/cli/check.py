@@ -78,7 +78,7 @@ def check(
 
     Example: armdiff check my_model.py --target TOSA-1.0+INT --recipe a8w8,qmin=-127
     """
-    from harness.case.registry import legs as known_legs
+    from harness.pipeline.legs import legs as known_legs
 
     for leg in legs:
         if leg not in known_legs():

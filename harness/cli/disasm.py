@@ -16,8 +16,8 @@ import click
 
 from harness import __version__
 from harness.artifacts import npz, program, vela
-from harness.case.case import read_case
 from harness.case.errors import ArmdiffError, BadInput
+from harness.case.reading import read_case
 from harness.case.target import parse_target
 from harness.cli.environment import need_environment
 from harness.cli.options import correction_option, json_option

@@ -177,7 +177,8 @@ class EntryItem(pytest.Item):
     """Replays one entry."""
 
     def runtest(self) -> None:
-        from harness.triage.corpus import judged, read_entry
+        from harness.campaign.replaying import judged
+        from harness.triage.corpus import read_entry
         from harness.triage.unjudged.counting import UnjudgedTally
         from harness.workers.protocol import Task
 

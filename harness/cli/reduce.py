@@ -19,8 +19,9 @@ from harness.campaign.reduction.minimizing import Terms, minimize
 from harness.campaign.reduction.search import Reduction
 from harness.campaign.runs import Minimized
 from harness.campaign.summary import by_cause
-from harness.case.case import case_digest, read_case
+from harness.case.case import case_digest
 from harness.case.errors import BadInput
+from harness.case.reading import read_case
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,

@@ -18,10 +18,12 @@ import click
 import msgspec
 
 from harness.campaign.again import Again
+from harness.campaign.replaying import Replayed, judged
 from harness.campaign.summary import Tally, as_json, counted
 from harness.case.building import load_tensors
-from harness.case.case import Case, file_of, read_case
+from harness.case.case import Case
 from harness.case.errors import BadInput
+from harness.case.reading import file_of, read_case
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -38,7 +40,7 @@ from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.listing import with_unjudged
-from harness.triage.corpus import Replayed, bugs_of, corpus_folders, entries, judged, with_corrections
+from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.findings import DOMAINS
 from harness.triage.unjudged import counting
 from harness.workers.pool import Pool

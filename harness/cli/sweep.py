@@ -12,8 +12,9 @@ from harness.campaign.again import Again
 from harness.campaign.breadth.choosing import Sweep
 from harness.campaign.campaign import Options, Progress, graph_cases, keep_hypothesis_in, write_case
 from harness.campaign.summary import Tally
-from harness.case.case import Case, read_case
+from harness.case.case import Case
 from harness.case.errors import BadInput
+from harness.case.reading import read_case
 from harness.case.target import parse_target
 from harness.cli.console import Reporter
 from harness.cli.environment import need_environment

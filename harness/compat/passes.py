@@ -25,9 +25,8 @@ import torch
 from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
 from executorch.backends.arm.tosa.backend import TOSABackend
 
-from harness.compat.snapshots import NodeState, PassTrace, Snapshot
+from harness.compat.snapshots import NodeState, PassTrace, Snapshot, value_origin
 from harness.compat.states import ORIGIN, StateReader, operator_name
-from harness.evidence.inspection.origins import value_origin
 
 
 @dataclass

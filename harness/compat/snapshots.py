@@ -144,3 +144,68 @@ def _refs(value: Any) -> Iterator[str]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _refs(item)
+
+
+ARRANGING = (
+    "view",
+    "view_copy",
+    "permute",
+    "permute_copy",
+    "transpose",
+    "transpose_copy",
+    "expand",
+    "expand_copy",
+    "repeat",
+    "squeeze",
+    "squeeze_copy",
+    "unsqueeze",
+    "unsqueeze_copy",
+    "clone",
+)
+"""Operators whose result has every element that they read, in another place or several times."""
+
+
+SPLITS = ("split_copy", "split_with_sizes_copy")
+"""Operators whose results are pieces of what they read."""
+
+
+def base(node: NodeState) -> str:
+    """``cat`` for ``aten.cat.default``; empty for what is no call."""
+    words = node.target.split(".")
+    return words[1] if node.op == "call_function" and len(words) > 1 else ""
+
+
+def value_origin(state: NodeState, graph: Mapping[str, NodeState], start: Snapshot) -> str | None:
+    """The start node whose value a node has; None where no single one has it.
+
+    A pass gives its helpers the metadata of the node that it rewrites: an unsqueeze ahead of a
+    matrix product bears the product's mark. Such a helper has the value of what it reads, unless
+    it selects: a split becomes slices, each with the value of one getitem; any other slice is a
+    part that no start node stands for.
+
+    :param graph: the snapshot that has the node.
+    """
+    marked = start.nodes.get(state.origin or "")
+    same = marked is not None and base(marked).removesuffix("_with_indices") == base(state)  # RemoveGetItemPass
+    if marked is None or state.op == "placeholder" or same or not state.refs:
+        return state.origin
+    if base(state) in ARRANGING:
+        before = graph.get(state.refs[0])
+        return value_origin(before, graph, start) if before is not None else None
+    return _piece(state, marked, start) if base(marked) in SPLITS else None
+
+
+def _piece(state: NodeState, split: NodeState, start: Snapshot) -> str | None:
+    """The getitem of a split whose elements a slice selects."""
+    if base(state) != "slice_copy" or len(state.args) < 3:
+        return None
+    axis, first = state.args[1:3]
+    sizes, along = split.args[1], split.args[2] if len(split.args) > 2 else 0
+    for getitem in start.users.get(split.name, ()):
+        place = getitem.args[1]
+        before = (sizes,) * place if isinstance(sizes, int) else sizes[:place]
+        if not all(isinstance(size, int) for size in before):
+            continue  # symbolic
+        if (axis, first, state.shape) == (along % len(split.shape), sum(before), getitem.shape):
+            return getitem.name
+    return None

@@ -24,7 +24,7 @@ from executorch.backends.arm.quantizer.quantization_config import QuantizationCo
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
-from executorch.exir import EdgeCompileConfig
+from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from torchao.quantization.pt2e.observer import FixedQParamsObserver, MinMaxObserver
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import QuantizationSpec
@@ -33,7 +33,7 @@ from harness.case.errors import CannotRun
 from harness.case.recipe import Recipe
 from harness.case.target import Target
 
-__all__ = ["Stack", "convert_pt2e", "edge_config", "prepare_pt2e", "stack_for"]
+__all__ = ["Stack", "convert_pt2e", "edge_config", "prepare_pt2e", "stack_for", "to_edge_transform_and_lower"]
 
 
 @dataclass(frozen=True)

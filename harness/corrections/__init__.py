@@ -15,21 +15,18 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from harness.case.case import Graph
 from harness.case.errors import ArmdiffError, BadInput, CannotRun
+from harness.case.registry import entries
 from harness.compat.releases import installed
 from harness.corrections.correction import Change, Correction, Edit
-from harness.triage.findings import has_pattern
-from harness.triage.known import KnownBug
 
-__all__ = ["Change", "Correction", "Edit", "applicable_corrections", "chosen", "corrections", "find_correction"]
+__all__ = ["Change", "Correction", "Edit", "chosen", "corrections", "find_correction"]
 
 
+@cache
 def corrections() -> Mapping[str, Correction]:
     """Every correction of the tree, by name."""
-    from harness.case.registry import corrections as registered
-
-    return registered()
+    return entries("correction", "harness.corrections", "CORRECTION")
 
 
 def chosen(words: Sequence[str]) -> tuple[Correction, ...]:
@@ -53,22 +50,6 @@ def chosen(words: Sequence[str]) -> tuple[Correction, ...]:
         found |= {name: corrections()[name] for name in item.needs if corrections()[name].for_release(release)}
         found[item.name] = item
     return tuple(found.values())
-
-
-def applicable_corrections(
-    graph: Graph, applied: Sequence[str], bugs: Sequence[KnownBug]
-) -> Mapping[str, tuple[str, ...]]:
-    """Corrections that may touch a graph and prove a bug: name -> the entries of those bugs that it removes.
-
-    :param applied: those that apply anyway.
-    """
-    there = {bug.entry: bug for bug in bugs}
-    found = {}
-    for name, item in corrections().items():
-        entries = tuple(entry for entry in item.entries if entry in there and name in there[entry].corrections)
-        if entries and name not in applied and has_pattern(graph, item.patterns):
-            found[name] = entries
-    return found
 
 
 def find_correction(word: str) -> Correction:

@@ -7,7 +7,7 @@ import sys
 import click
 
 from harness.case.errors import ArmdiffError
-from harness.corrections.source import digest_of, file_of, source_of
+from harness.compat.sources import digest_of, file_of, source_of
 
 
 @click.command()

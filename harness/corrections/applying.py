@@ -22,8 +22,9 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from harness.case.errors import CannotRun
+from harness.compat.sources import file_of, node_at
 from harness.corrections.correction import Correction
-from harness.corrections.source import Edited, edited_modules, file_of, node_at
+from harness.corrections.source import Edited, edited_modules
 
 _MISSING = object()
 _WRAPS = ("fget", "__wrapped__", "__func__")

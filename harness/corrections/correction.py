@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -96,15 +95,6 @@ class Correction:
     def for_release(self, executorch: str) -> tuple[Change, ...]:
         """The changes that an executorch version needs; empty if it needs none."""
         return tuple(change for change in self.changes if executorch in change.digests)
-
-    def applied(self) -> AbstractContextManager[None]:
-        """Patch the installed packages for the length of a ``with`` block; they are restored exactly.
-
-        :raises CannotRun: the installed code is not what the correction was written for.
-        """
-        from harness.corrections.applying import applied
-
-        return applied((self,))
 
     def digest(self, executorch: str) -> str:
         """Twelve hex digits of everything that the correction does to an executorch version."""

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.case.errors import CannotRun
+from harness.compat.sources import file_of
 from harness.corrections.correction import Correction
-from harness.corrections.source import Edited, edited_modules, file_of
+from harness.corrections.source import Edited, edited_modules
 
 PACKAGE = "executorch"
 

@@ -21,9 +21,10 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from types import CodeType
 
+from harness.compat.sources import file_of, node_at
 from harness.corrections.applying import code_in, code_of, function_at
 from harness.corrections.correction import Correction
-from harness.corrections.source import Edited, edited_modules, file_of, node_at
+from harness.corrections.source import Edited, edited_modules
 
 Place = tuple[str, str]
 _seen: set[Place] = set()

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from harness.case.case import Case
 from harness.case.distributions import Array
 from harness.case.place import Place
+from harness.case.registry import entries
 from harness.case.sampling import EvaluationInput
 from harness.compat.snapshots import NodeState, PassTrace
 
@@ -252,3 +254,9 @@ class Oracle:
     name: str
     judge: Callable[[Observation], list[Mismatch]]
     unjudged: Callable[[Observation, Sequence[Mismatch]], Iterable[Unjudged]] | None = None
+
+
+@cache
+def oracles() -> Mapping[str, Oracle]:
+    """Every oracle of ``oracles``, by name."""
+    return entries("oracle", "oracles", "ORACLE")

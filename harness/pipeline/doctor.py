@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.case.registry import legs
 from harness.case.target import DEFAULT_TARGETS, parse_target
 from harness.compat.releases import PACKAGES, installed, release_line
 from harness.compat.vela import default_configuration
@@ -16,6 +15,7 @@ from harness.ethosu.accelerator import ACCELERATORS
 from harness.pipeline.fvp.advice import binary_steps, runner_steps
 from harness.pipeline.fvp.boards import BOARDS, Board
 from harness.pipeline.fvp.discovery import FvpMissing, find_binary, find_runner, version_of
+from harness.pipeline.legs import legs
 
 
 @dataclass(frozen=True)

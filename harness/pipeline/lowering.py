@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from executorch.exir import to_edge_transform_and_lower
 
 from harness.artifacts.tosa import decode_tosa
 from harness.case.building import module_of
@@ -33,7 +32,7 @@ from harness.case.target import parse_target
 from harness.compat.capture import Captured, captured_payloads
 from harness.compat.passes import LiveGraph, Watched, watched_passes
 from harness.compat.snapshots import NodeState, PassTrace
-from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
+from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for, to_edge_transform_and_lower
 from harness.compat.states import StateReader, dim_order_of, operator_name
 from harness.compat.warm.keeping import ANEW, Stages
 from harness.evidence.observation import DelegateRecord, Domain, LoweringRecord, OutputType, ValueType

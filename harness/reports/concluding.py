@@ -25,12 +25,14 @@ from harness.campaign.reduction.judging import BucketJudge
 from harness.campaign.reduction.minimizing import Terms, minimize
 from harness.campaign.runs import BUGS, Minimized, Run, append
 from harness.campaign.summary import by_cause
-from harness.case.case import Case, read_case
+from harness.case.case import Case
 from harness.case.errors import ArmdiffError, CannotRun
+from harness.case.reading import read_case
 from harness.reports.bugs import write_bug
 from harness.reports.bugs.verifying import TIME_LIMIT
+from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry
-from harness.triage.findings import Finding, any_family
+from harness.triage.findings import Finding
 from harness.workers.pool import CaseRunner
 
 REDUCTIONS, SHRUNK = "reductions", "hypothesis"

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from harness.case.errors import BadInput
+from harness.triage.buckets import BUCKET_VERSION
 from harness.triage.corpus import Entry, Expectation, Status, entries
-from harness.triage.findings import BUCKET_VERSION
 
 
 def known_entries(folders: Sequence[Path], known: Sequence[Path], ignored: Sequence[str] = ()) -> list[Entry]:

@@ -16,22 +16,22 @@ from typing import Literal
 
 import msgspec
 
+from harness.case.chains import contains_in_order
 from harness.case.target import parse_target
-from harness.triage.conditions import Condition
-from harness.triage.findings import (
+from harness.triage.buckets import (
     COARSE_ORACLES,
     CRASH,
     SILENT_DEATH,
     VALUE_ORACLES,
     VELA_STAGE,
-    Finding,
     any_family,
     any_pass,
     any_range,
-    contains_in_order,
     kind_of_bucket,
     pass_of,
 )
+from harness.triage.conditions import Condition
+from harness.triage.findings import Finding
 
 VALUES = "values"
 _VALUES = (

@@ -20,11 +20,13 @@ import msgspec
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.case.case import Case
+from harness.case.chains import operator_chain
 from harness.case.place import Fact, Place
 from harness.case.target import parse_target
 from harness.evidence.inspection.surroundings import CONSTANTS, case_place, seen_place, tosa_place
 from harness.evidence.observation import DelegateRecord
-from harness.triage.findings import BUCKET_VERSION, CRASH, Finding, kind_of_bucket, operator_chain
+from harness.triage.buckets import BUCKET_VERSION, CRASH, kind_of_bucket
+from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, judged
 
 VELA = "Vela"

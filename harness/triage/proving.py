@@ -15,7 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.triage.findings import CRASH, Finding, any_range, oracle_of
+from harness.case.case import Graph
+from harness.case.chains import has_pattern
+from harness.corrections import corrections
+from harness.triage.buckets import CRASH, any_range, oracle_of
+from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, proved
 
 MOST_RUNS = 12
@@ -146,3 +150,19 @@ class Prover:
 def counts(finding: Finding) -> bool:
     """Does it need a proof: is it no mere information, and not known yet?"""
     return not finding.information and not finding.known
+
+
+def applicable_corrections(
+    graph: Graph, applied: Sequence[str], bugs: Sequence[KnownBug]
+) -> Mapping[str, tuple[str, ...]]:
+    """Corrections that may touch a graph and prove a bug: name -> the entries of those bugs that it removes.
+
+    :param applied: those that apply anyway.
+    """
+    there = {bug.entry: bug for bug in bugs}
+    found = {}
+    for name, item in corrections().items():
+        entries = tuple(entry for entry in item.entries if entry in there and name in there[entry].corrections)
+        if entries and name not in applied and has_pattern(graph, item.patterns):
+            found[name] = entries
+    return found

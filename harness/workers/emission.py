@@ -14,14 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.case.building import load_tensors
-from harness.case.case import Case, file_of, read_case
+from harness.case.case import Case
 from harness.case.checking import retargeted
 from harness.case.errors import BadInput
+from harness.case.reading import file_of, read_case
 from harness.evidence.observation import LoweringRecord, headline
+from harness.pipeline.failures import failure_of
 from harness.pipeline.lowering import StageClock, compile_program, quantize
 from harness.triage.masking import masked
 from harness.workers.protocol import EmitTask, Emitted, Masked, MaskTask
-from harness.workers.running import failure_of
 
 
 def emit_program(task: EmitTask, announce: Callable[[str], None]) -> Emitted:

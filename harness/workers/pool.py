@@ -25,9 +25,10 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from harness.case.case import read_case
+from harness.case.reading import read_case
 from harness.evidence.observation import Failure, Observation
-from harness.triage.findings import NO_OUTPUT, Finding, finding_of
+from harness.triage.buckets import NO_OUTPUT
+from harness.triage.findings import Finding, finding_of
 from harness.triage.known import judged
 from harness.triage.proving import Prover
 from harness.triage.unjudged.execution import of_a_lost_case
@@ -353,7 +354,7 @@ _MESSAGES = {
 
 def finding_of_death(path: str, death: Death) -> Finding:
     """The ``crash`` finding of a case whose worker died, under this machine's path of the case."""
-    from harness.case.registry import oracles
+    from harness.evidence.observation import oracles
 
     case = read_case(Path(path))
     detail = "\n".join(death.log.splitlines()[-_DETAIL_LINES:])

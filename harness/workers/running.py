@@ -10,11 +10,9 @@ Imports torch; runs in worker processes only.
 from __future__ import annotations
 
 import copy
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,21 +20,20 @@ import torch
 from harness.case.building import module_of
 from harness.case.case import Case
 from harness.case.distributions import Array
-from harness.case.errors import UPSTREAM, BadInput, OwnFault
+from harness.case.errors import BadInput, OwnFault
 from harness.case.recipe import parse_recipe
-from harness.case.registry import legs, oracles
 from harness.case.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
 from harness.case.target import parse_target
-from harness.compat.states import operator_name
 from harness.compat.support import rejection_reasons
 from harness.compat.warm.keeping import ANEW, Stages
 from harness.evidence.judging import EAGER, MODEL, QUANTIZED
-from harness.evidence.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation
+from harness.evidence.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation, oracles
 from harness.evidence.rounding.walk import envelopes
 from harness.locate import streams as compared
 from harness.locate.blame.values import blamed_values
 from harness.pipeline.engines import NOT_ASKED, EngineChoice, left_out
-from harness.pipeline.legs import Leg, NotRunnable, Outputs, arrays_of
+from harness.pipeline.failures import failure_of
+from harness.pipeline.legs import Leg, NotRunnable, Outputs, arrays_of, legs
 from harness.pipeline.lowering import (
     Configure,
     Lowered,
@@ -49,8 +46,6 @@ from harness.pipeline.lowering import (
 )
 from harness.pipeline.probes import Probe, ProbeMode, Scene, run_probes, scheduled
 from harness.pipeline.probes import delegation as fallback
-
-_PASSES = "executorch.backends.arm._passes"
 
 
 class InvalidCase(Exception):
@@ -340,38 +335,3 @@ def _run_leg(leg: Leg, lowered: Lowered, inputs: Sequence[EvaluationInput], cloc
         return LegResult(skipped=str(reason).splitlines()[0])  # likewise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
         return LegResult(failure=failure_of(error, stage))
-
-
-def failure_of(error: BaseException, stage: str) -> Failure:
-    """Describe an exception: its root cause's type, message, pass, node and last upstream frame."""
-    place = _place(error.__traceback__)
-    while error.__cause__ is not None:  # fx and the pass managers wrap what was raised
-        error = error.__cause__
-        inner = _place(error.__traceback__)
-        place = _Place(*(new or old for new, old in zip(inner, place, strict=True)))
-    detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-4000:]
-    return Failure(stage, type(error).__name__, str(error), place.pass_name, place.frame, detail, place.node)
-
-
-class _Place(NamedTuple):
-    """Where an exception was raised, as far as its frames tell."""
-
-    pass_name: str | None = None
-    frame: str | None = None
-    node: str | None = None
-
-
-def _place(trace: TracebackType | None) -> _Place:
-    place = _Place()
-    for at, _ in traceback.walk_tb(trace):
-        module = str(at.f_globals.get("__name__", ""))
-        names = at.f_locals
-        if module.split(".", 1)[0] in UPSTREAM:
-            place = place._replace(frame=f"{module}:{at.f_code.co_name}")
-            node = next((names[key] for key in ("node", "n") if isinstance(names.get(key), torch.fx.Node)), None)
-            if node is not None:
-                place = place._replace(node=f"{node.name} ({operator_name(node.target)})")
-        owner: Any = names.get("self")
-        if type(owner).__module__.startswith(_PASSES) and type(owner).__name__.endswith("Pass"):
-            place = place._replace(pass_name=type(owner).__name__)
-    return place

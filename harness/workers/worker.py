@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import importlib
 import logging
 import os
 import resource
@@ -25,9 +26,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.case.errors import ArmdiffError, OwnFault, is_ours
-from harness.compat.warm.tricks import between_cases, names, warm_up
+from harness.compat.warm.collecting import between_cases
+from harness.compat.warm.tricks import names, warm_up
 from harness.evidence.observation import Mismatch, Observation, Unjudged
-from harness.triage.findings import CRASH, DOMAINS, VALUE_ORACLES, Finding
+from harness.triage.buckets import CRASH, VALUE_ORACLES
+from harness.triage.findings import DOMAINS, Finding
 from harness.triage.proving import Prover, Remembered
 from harness.triage.unjudged.execution import of_own_fault
 from harness.workers.processes import WITHOUT
@@ -58,6 +61,13 @@ PR_SET_PDEATHSIG = 1
 """From linux/prctl.h."""
 STACK = 8 << 20
 """Bytes of the main thread's stack: what Linux gives by default."""
+_HANDLERS = {
+    CompareTask: ("harness.campaign.certify.comparing", "compare"),
+    EmitTask: ("harness.workers.emission", "emit_program"),
+    MaskTask: ("harness.workers.emission", "mask_case"),
+    SweepTask: ("harness.campaign.breadth.sweeping", "sweep"),
+}
+"""Module and function that answer a kind of task. Named, not imported: some are above this room."""
 
 
 def main() -> None:
@@ -161,24 +171,12 @@ def _answer(
         from harness.workers.capture import capture_file
 
         return capture_file(task)
-    if isinstance(task, CompareTask):
-        from harness.campaign.certify.comparing import compare
-
-        return compare(task, announce)
-    if isinstance(task, MaskTask):
-        from harness.workers.emission import mask_case
-
-        return mask_case(task, announce)
-    with applied(chosen(task.corrections)):
-        if isinstance(task, EmitTask):
-            from harness.workers.emission import emit_program
-
-            return emit_program(task, announce)
-        if isinstance(task, SweepTask):
-            from harness.campaign.breadth.sweeping import sweep
-
-            return sweep(task, announce)
-        return run_task(task, announce, keeper, remembered)
+    with applied(chosen(() if isinstance(task, (CompareTask, MaskTask)) else task.corrections)):
+        if isinstance(task, Task):
+            return run_task(task, announce, keeper, remembered)
+        module, function = _HANDLERS[type(task)]
+        answer: Answer = getattr(importlib.import_module(module), function)(task, announce)
+        return answer
 
 
 def run_task(
@@ -193,15 +191,16 @@ def run_task(
     import torch
 
     from harness.case.building import load_tensors
-    from harness.case.case import case_digest, file_of, read_case
+    from harness.case.case import case_digest
+    from harness.case.reading import file_of, read_case
     from harness.compat.releases import arm_folder
     from harness.compat.warm.keeping import ANEW, Stages
-    from harness.corrections import applicable_corrections, chosen
+    from harness.corrections import chosen
     from harness.corrections.applying import applied
     from harness.pipeline.lowering import StageClock
     from harness.triage.findings import finding_of
     from harness.triage.known import judged
-    from harness.triage.proving import Prover, counts, same_finding
+    from harness.triage.proving import Prover, applicable_corrections, counts, same_finding
     from harness.triage.unjudged import unjudged
     from harness.workers.branches import is_measured, measured
     from harness.workers.running import InvalidCase, examine
@@ -324,8 +323,8 @@ def _faults(observation: Observation) -> list[str]:
 
 def _tightness(observation: Observation, plant: bool) -> Tightness | None:
     """How sharp the comparison was, and whether a planted error would have been seen."""
+    from harness.evidence.comparing import comparisons
     from harness.evidence.judging import TOSA
-    from oracles.numeric import comparisons
 
     leg = observation.legs.get(TOSA)
     if observation.failure or leg is None or not leg.ran or observation.rounding is None:
@@ -343,7 +342,7 @@ def _plant(observation: Observation) -> bool | None:
     The element is the one in the middle; the direction is the one that stays inside the codes.
     """
     from harness.evidence.judging import EAGER, QUANTIZED, TOSA, reference_leg
-    from oracles.numeric import ORACLE
+    from harness.evidence.observation import oracles
 
     domain = observation.lowering.outputs[0].domain if observation.lowering.outputs else None
     reference = observation.legs[reference_leg(observation)].outputs
@@ -362,7 +361,7 @@ def _plant(observation: Observation) -> bool | None:
     leg = replace(observation.legs[TOSA], outputs=tuple(runs))
     others = {name: observation.legs[name] for name in (EAGER, QUANTIZED)}  # an engine would see any error
     altered = replace(observation, legs={**others, TOSA: leg})
-    return bool(ORACLE.judge(altered))
+    return bool(oracles()["numeric"].judge(altered))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ import msgspec
 import numpy as np
 
 from harness.artifacts.tosa import decode_tosa
-from harness.case.case import Case, decode_case, encode_case
+from harness.case.case import Case, encode_case
+from harness.case.reading import decode_case
 from harness.case.recipe import Recipe, parse_recipe
 from tests.children import Death, spread
 from tests.exactness.preparing import Announce

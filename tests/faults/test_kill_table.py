@@ -46,7 +46,7 @@ def test_a_crash_names_pass_stage_and_upstream_frame():
 
 
 def test_every_oracle_has_a_planted_fault():
-    from harness.case.registry import oracles
+    from harness.evidence.observation import oracles
 
     assert {fault.oracle for fault in FAULTS} == set(oracles())
 

@@ -92,7 +92,7 @@ def constant_join_case(target="TOSA-1.0+INT"):
 
 @functools.cache
 def _observed(data):
-    from harness.case.case import decode_case
+    from harness.case.reading import decode_case
     from harness.pipeline.lowering import StageClock
     from harness.workers.running import observe
 

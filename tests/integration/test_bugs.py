@@ -11,7 +11,8 @@ import pytest
 
 from harness.campaign.reduction.harm import VALUES, harm_of, sharing
 from harness.campaign.reduction.minimizing import Terms, minimize
-from harness.case.case import Case, Graph, Input, Seeds, encode_case, read_case
+from harness.case.case import Case, Graph, Input, Seeds, encode_case
+from harness.case.reading import read_case
 from harness.compat.releases import release_line
 from harness.reports.bugs import write_bug
 from harness.reports.bugs.__main__ import named

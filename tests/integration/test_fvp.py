@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harness.case.registry import legs
 from harness.compat.vela import configuration_of, default_configuration
 from harness.evidence.agreement import DIFFERS_FROM_TOSA
 from harness.evidence.judging import EAGER, FVP, MODEL, QUANTIZED, TOSA
@@ -23,7 +22,7 @@ from harness.locate.blame.values import blamed_values
 from harness.pipeline.fvp.boards import BOARDS
 from harness.pipeline.fvp.command import command_line
 from harness.pipeline.fvp.discovery import find_runner
-from harness.pipeline.legs import ethos_u_fvp
+from harness.pipeline.legs import ethos_u_fvp, legs
 from harness.pipeline.lowering import EdgeProgram, StageClock
 from harness.workers.running import _run_leg, examine, judge, observe
 from oracles.crash import judge as crashes

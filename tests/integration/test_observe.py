@@ -6,13 +6,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.case.case import read_case
+from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import release_line
+from harness.evidence.comparing import comparisons
 from harness.evidence.judging import FVP, MODEL, TOSA
 from harness.pipeline.lowering import StageClock
 from harness.workers.running import InvalidCase, examine, judge, observe
-from oracles.numeric import comparisons
 from tests.integration.conftest import (
     constant_join_case,
     linear_case,

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from harness.artifacts.npz import decode_npz
-from harness.case.case import read_case
 from harness.case.errors import BadInput
+from harness.case.reading import read_case
 from harness.compat.releases import release_line
 from harness.locate.divergence import compare_delegate
 from harness.locate.divergence.draws import Draw

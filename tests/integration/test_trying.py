@@ -6,7 +6,7 @@ import torch
 
 from harness.campaign.campaign import write_case
 from harness.campaign.certify import trying
-from harness.case.case import read_case
+from harness.case.reading import read_case
 from harness.compat.releases import installed
 from harness.pipeline.lowering import StageClock
 from harness.triage.corpus import default_corpus

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness.campaign.runs import read_run
-from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case, read_case
+from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case
+from harness.case.reading import read_case
 
 ARMDIFF = (sys.executable, "-m", "harness.cli")
 UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from generators.cases import draw_block
-from harness.case.case import encode_case, read_case
+from harness.case.case import encode_case
+from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS
 from harness.cli.benchmark.sameness import difference
 from harness.workers.pool import Pool

@@ -3,7 +3,8 @@
 import re
 
 from harness.case.case import Case, Constant, Distribution, Graph, Input, Node
-from harness.triage.findings import Finding, operator_chain
+from harness.case.chains import operator_chain
+from harness.triage.findings import Finding
 from tests.attributes import CONV_3X3
 
 RELEASES = {"executorch": "1.5.1", "torch": "2.13.0", "torchao": "0.18.0"}

@@ -11,9 +11,10 @@ from harness.campaign.runs import Asked, Done, Minimized, RunInfo, append, read_
 from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, case_digest, encode_case
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Unjudged
+from harness.triage.buckets import any_family
 from harness.triage.conditions import Condition
 from harness.triage.corpus import Entry, Expectation, Status
-from harness.triage.findings import Finding, any_family
+from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
 
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness.case.case import read_case
+from harness.case.reading import read_case
 from harness.evidence.observation import Unjudged
 from harness.workers.protocol import CaseResult, Stage, receive, send
 

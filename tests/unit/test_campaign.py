@@ -13,8 +13,8 @@ from harness.campaign.budget import Budget
 from harness.campaign.campaign import STORED, Options, Ran, graph_cases, run_campaign
 from harness.campaign.runs import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
 from harness.campaign.steering import PATIENCE, News, pairs
-from harness.case.case import read_case
 from harness.case.errors import BadInput, CannotRun
+from harness.case.reading import read_case
 from harness.reports.concluding import Concluding
 from harness.triage.findings import Finding
 from harness.workers.pool import Pool

@@ -13,21 +13,10 @@ from typing import Any
 import pytest
 
 from generators.cases import draw_block
-from harness.case.case import (
-    Case,
-    Constant,
-    Distribution,
-    Graph,
-    Input,
-    Node,
-    Seeds,
-    case_digest,
-    decode_case,
-    encode_case,
-    read_case,
-)
+from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, Seeds, case_digest, encode_case
 from harness.case.checking import check_case, value_types
 from harness.case.errors import BadInput
+from harness.case.reading import decode_case, read_case
 from tests.attributes import CONV_3X3
 
 CONV = {**CONV_3X3, "out_channels": 2}
@@ -291,7 +280,7 @@ def test_types_are_worked_out_before_threads_read_cases(tmp_path: Path) -> None:
     script = (
         "import sys, pathlib, harness.case.case\n"
         "harness.case.case.Case.__annotations__ = {}  # whoever works out the type now finds no fields\n"
-        "print(harness.case.case.read_case(pathlib.Path(sys.argv[1])).target)\n"
+        "print(harness.case.reading.read_case(pathlib.Path(sys.argv[1])).target)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True)
     assert done.stdout.strip() == example().target, done.stderr

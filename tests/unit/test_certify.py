@@ -10,9 +10,11 @@ from harness.campaign.certify.evidence import Certificate, Counterexample, Funct
 from harness.campaign.certify.page import markdown
 from harness.campaign.certify.smaller import cuts, smallest
 from harness.campaign.certify.store import Store, key_of
-from harness.case.case import decode_case, encode_case
+from harness.campaign.replaying import judged
+from harness.case.case import encode_case
+from harness.case.reading import decode_case
 from harness.corrections import Correction, chosen, find_correction
-from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, judged, with_corrections
+from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, with_corrections
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult, Comparison
 from tests.integration.conftest import sigmoid_case
@@ -240,7 +242,7 @@ def test_a_cut_forgets_the_float_nodes_that_are_gone():
 
 
 def test_every_cut_of_the_corpus_is_a_valid_smaller_case():
-    from harness.case.case import read_case
+    from harness.case.reading import read_case
 
     made = 0
     for item in entries([default_corpus()]):

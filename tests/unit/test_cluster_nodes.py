@@ -7,8 +7,8 @@ import pytest
 
 from generators.cases import draw_block
 from harness.campaign.campaign import write_case
-from harness.case.case import read_case
 from harness.case.errors import CannotRun
+from harness.case.reading import read_case
 from harness.triage.findings import Finding
 from harness.workers.cluster.nodes import Nodes
 from harness.workers.cluster.parcel import (

@@ -9,9 +9,11 @@ from harness.case.constants import CONSTANT_KINDS
 from harness.case.errors import BadInput, CannotRun
 from harness.case.registry import operators
 from harness.compat.releases import installed
+from harness.compat.sources import digest_of, source_of
 from harness.corrections import Change, Correction, Edit, chosen, corrections, find_correction
+from harness.corrections.applying import applied
 from harness.corrections.patch import diff_of
-from harness.corrections.source import digest_of, edited_modules, source_of
+from harness.corrections.source import edited_modules
 from harness.triage.corpus import default_corpus, entries
 from tests.unit.upstream import installed_module
 
@@ -78,7 +80,7 @@ def test_every_kind_of_place_is_corrected_and_put_back(upstream):
     )
     before, code = dict(vars(upstream.Pass)), upstream.double.__code__
     imported_earlier = upstream.double
-    with mended.applied():
+    with applied((mended,)):
         assert imported_earlier(2) == 6
         assert upstream.Pass.targets == ["abs", "neg"]
         assert upstream.Pass.fixed(1) == 11
@@ -95,7 +97,7 @@ def test_an_exception_inside_restores_too(upstream):
     seen = []
 
     def fails():
-        with mended.applied():
+        with applied((mended,)):
             seen.append(upstream.double(2))
             raise ZeroDivisionError
 
@@ -108,12 +110,12 @@ def test_an_exception_inside_restores_too(upstream):
 def test_nested_corrections_add_up_even_in_one_function(upstream):
     outer = correction(change("double", ("return value", "return 1 + value")), name="outer")
     inner = correction(change("double", ("* 2", "* 5")), name="inner")
-    with outer.applied():
+    with applied((outer,)):
         assert upstream.double(2) == 5
-        with inner.applied():
+        with applied((inner,)):
             assert upstream.double(2) == 11
         assert upstream.double(2) == 5
-        with outer.applied():  # the same once more changes nothing
+        with applied((outer,)):  # the same once more changes nothing
             assert upstream.double(2) == 5
     assert upstream.double(2) == 4
 
@@ -131,7 +133,7 @@ def helped(value):
 
 def test_new_functions_and_classes_exist_only_while_applied(upstream):
     mended = correction(change("double", ("    return value * 2\n", f"    return helped(value)\n{NEW}")))
-    with mended.applied():
+    with applied((mended,)):
         assert upstream.double(2) == 14
         assert upstream.Helper.factor == 7
     assert not hasattr(upstream, "Helper")
@@ -145,32 +147,32 @@ def test_other_code_than_it_was_written_for_is_refused_before_anything_changes(u
     with pytest.raises(
         CannotRun, match=r"double has digest .* written for 0123456789ab of executorch 9\.9\.9; install"
     ):
-        mended.applied().__enter__()
+        applied((mended,)).__enter__()
     assert upstream.Pass.targets == ["abs"]
 
 
 def test_a_missing_place_is_named(upstream):
     with pytest.raises(CannotRun, match=r"passes:Pass\.gone is missing"):
-        correction(change("Pass.gone", ("a", "b"))).applied().__enter__()
+        applied((correction(change("Pass.gone", ("a", "b"))),)).__enter__()
 
 
 def test_an_edit_whose_text_is_not_there_once_is_refused(upstream):
     for old, count in (("cls", 2), ("nowhere", 0)):
         with pytest.raises(CannotRun, match=rf"{count} times, not once"):
-            correction(change("Pass.made", (old, "x"))).applied().__enter__()
+            applied((correction(change("Pass.made", (old, "x"))),)).__enter__()
 
 
 def test_a_changed_signature_is_refused(upstream):
     mended = correction(change("double", ("def double(value)", "def double(value, factor)")))
     with pytest.raises(CannotRun, match="leave its signature as it is"):
-        mended.applied().__enter__()
+        applied((mended,)).__enter__()
     assert upstream.double(2) == 4
 
 
 def test_a_release_that_needs_nothing_is_left_alone(upstream):
     other = Correction("old", (), "c", "c", (Change("executorch_like.passes", "double", {"1.0.0": "0"}, ()),), ((),))
     assert edited_modules((other,)) == ()
-    with other.applied():
+    with applied((other,)):
         assert upstream.double(2) == 4
 
 

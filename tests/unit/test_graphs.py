@@ -27,11 +27,11 @@ from generators.pool import GraphPool
 from generators.recipes import recipes
 from generators.sizes import BUDGET, between, pick
 from harness.case.case import Case, Distribution, Graph, Node, Seeds, TensorType, encode_case
+from harness.case.chains import has_pattern
 from harness.case.checking import check_case, value_types
 from harness.case.constants import CONSTANT_KINDS
 from harness.case.recipe import parse_recipe
 from harness.case.registry import calibration_kinds, operators
-from harness.triage.findings import has_pattern
 
 TARGET = ("TOSA-1.0+INT",)
 ROOT = Path(__file__).parents[2]

@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.compat.snapshots import Qparams
+from harness.compat.snapshots import Qparams, value_origin
 from harness.evidence.inspection.decisions import clamp_bounds, decided, operands
 from harness.evidence.inspection.folding import folded, quantized
 from harness.evidence.inspection.layout import same_elements, share, weights
 from harness.evidence.inspection.lookup import _allowed, _evaluated
 from harness.evidence.inspection.metadata import metadata_faults, start_faults, unfinished_faults
-from harness.evidence.inspection.origins import value_origin
 from tests.unit.artifacts import call, dequantize, output, placeholder, quantize, snapshot, trace
 
 ADD = "aten.add.Tensor"

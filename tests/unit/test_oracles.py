@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.case.registry import oracles
-from harness.evidence.observation import DelegateRecord, Domain, Envelope, Failure, LegResult, headline
+from harness.evidence.observation import DelegateRecord, Domain, Envelope, Failure, LegResult, headline, oracles
 from oracles.crash import normalized
 from tests.unit.observations import CASE, observation
 

@@ -9,12 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from harness.campaign.summary import Tally, as_json, counted
-from harness.case.registry import oracles, probes
 from harness.cli import main
 from harness.compat.snapshots import NodeState, PassTrace, Ref, Snapshot
 from harness.ethosu.accelerator import accelerator_named
-from harness.evidence.observation import DelegateRecord, Failure, LoweringRecord, Mismatch
-from harness.pipeline.probes import scheduled
+from harness.evidence.observation import DelegateRecord, Failure, LoweringRecord, Mismatch, oracles
+from harness.pipeline.probes import probes, scheduled
 from harness.pipeline.probes.graphs import differences
 from harness.pipeline.probes.results import FallenBack, Repeated, Skipped, TwinRun
 from harness.reports.listing import listing

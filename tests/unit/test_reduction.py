@@ -15,22 +15,13 @@ from harness.campaign.reduction.minimizing import Terms, minimize
 from harness.campaign.reduction.search import KINDS, begin, reduce_case
 from harness.campaign.reduction.sizes import attribute_cuts, size_cuts
 from harness.campaign.reduction.structure import structural_cuts
-from harness.case.case import (
-    Case,
-    Constant,
-    Distribution,
-    Graph,
-    Input,
-    Node,
-    Seeds,
-    case_digest,
-    encode_case,
-    read_case,
-)
+from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, Seeds, case_digest, encode_case
+from harness.case.chains import contains_in_order, operator_chain
 from harness.case.checking import check_case, value_types
 from harness.case.errors import BadInput
+from harness.case.reading import read_case
 from harness.reports.concluding import Concluding
-from harness.triage.findings import Finding, contains_in_order, operator_chain
+from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
 
 

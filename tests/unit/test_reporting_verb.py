@@ -35,7 +35,8 @@ def test_reporting_does_not_import_torch(tmp_path):
     make_run(tmp_path, each_target("relu", findings=[finding()]))
     script = (  # in a process of its own: other tests of this one may have imported it
         "import sys; from pathlib import Path; from harness.reports.reporting import write_reports; "
-        "from harness.campaign.runs import read_run; folder = Path(sys.argv[1]); write_reports(read_run(folder), (), None, folder); "
+        "from harness.campaign.runs import read_run; folder = Path(sys.argv[1]); "
+        "write_reports(read_run(folder), (), None, folder); "
         "sys.exit(bool({'torch', 'executorch'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)

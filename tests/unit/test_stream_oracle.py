@@ -9,7 +9,7 @@ import pytest
 from harness.ethosu.records import StreamIssue
 from harness.evidence.observation import Mismatch, Observation
 from harness.locate.divergence import DelegateComparison, Difference, Origin, WrongOutput
-from harness.triage.findings import bucket_of
+from harness.triage.buckets import bucket_of
 from oracles import buffers
 from oracles.numeric import ORACLE as NUMERIC
 from oracles.stream import ORACLE as STREAM

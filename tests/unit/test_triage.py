@@ -6,12 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.campaign.replaying import judged
 from harness.case.case import Constant, Graph, Input, Node
+from harness.case.chains import contains_in_order, operator_chain
 from harness.case.errors import BadInput
 from harness.compat import releases
 from harness.evidence.observation import Mismatch
-from harness.triage.corpus import Entry, Expectation, Status, entries, judged, known_by, read_entry
-from harness.triage.findings import bucket_exception, bucket_of, contains_in_order, finding_of, operator_chain
+from harness.triage.buckets import bucket_exception, bucket_of
+from harness.triage.corpus import Entry, Expectation, Status, entries, known_by, read_entry
+from harness.triage.findings import finding_of
 from harness.triage.known import KnownBug
 from harness.workers.protocol import CaseResult
 from tests.unit.observations import CASE

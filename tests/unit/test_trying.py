@@ -6,8 +6,8 @@ import pytest
 
 from harness.campaign.certify import trying
 from harness.campaign.certify.trying import Trial
+from harness.compat.sources import digest_of, source_of
 from harness.corrections import Change, Correction, Edit
-from harness.corrections.source import digest_of, source_of
 from harness.corrections.touching import changed_places, touched
 from tests.unit.upstream import MODULE, RELEASE, installed_module
 

@@ -20,13 +20,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from executorch.backends.arm.tosa.backend import TOSABackend
-from executorch.exir import to_edge_transform_and_lower
-from executorch.exir.backend.backend_details import PreprocessResult
 
+from harness.compat.backend import serialized, stopped_before
 from harness.compat.passes import watched_passes
 from harness.compat.snapshots import PassTrace
-from harness.compat.stack import edge_config
+from harness.compat.stack import edge_config, to_edge_transform_and_lower
 from harness.compat.states import operator_name
 from harness.compat.warm.evaluating import Known, remembered
 from harness.evidence.observation import Domain
@@ -85,7 +83,7 @@ class Bed:
             watched = None
             try:
                 with watched_passes() as watched, remembered(self._known):
-                    tosa = bytes(TOSABackend._preprocess(program, delegate.specification).processed_bytes)
+                    tosa = serialized(program, delegate.specification)
             except (Exception, SystemExit) as error:
                 raise LoweringFailed(watched.unfinished if watched else None) from error
             yield Made(tosa, watched.of_tosa.get(tosa))
@@ -104,20 +102,10 @@ def bed_of(alike: Sequence[torch.fx.GraphModule], sample: tuple[torch.Tensor, ..
     for node, number in zip(_sites(marked), classes, strict=True):
         node.args = (node.args[0], _scale(number), *node.args[2:])
     marked.recompile()
-    opened: list[Opened] = []
-
-    def keep(program: Any, specification: Any) -> Any:
-        opened.append(Opened(copy.deepcopy(program), specification))
-        return PreprocessResult(processed_bytes=b"")
-
-    preprocess = TOSABackend._preprocess
-    TOSABackend._preprocess = staticmethod(keep)
-    try:
+    with stopped_before() as opened:
         exported = torch.export.export(marked, sample)
         to_edge_transform_and_lower(exported, partitioner=[partitioner], compile_config=edge_config())
-    finally:
-        TOSABackend._preprocess = staticmethod(preprocess)
-    return Bed(classes, tuple(opened))
+    return Bed(classes, tuple(Opened(program, specification) for program, specification in opened))
 
 
 def domains_at(module: torch.fx.GraphModule) -> tuple[Domain, ...]:

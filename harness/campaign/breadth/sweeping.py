@@ -19,17 +19,18 @@ from pathlib import Path
 import torch
 
 from harness.campaign.breadth.bed import bed_of, shape_of
-from harness.case.case import Case, read_case
+from harness.case.case import Case
+from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
-from harness.case.registry import oracles
 from harness.case.sampling import calibration_samples, evaluation_inputs
 from harness.case.target import parse_target
 from harness.compat.stack import prepare_pt2e, stack_for
-from harness.evidence.observation import DelegateRecord, LoweringRecord, Observation
+from harness.evidence.observation import DelegateRecord, LoweringRecord, Observation, oracles
+from harness.pipeline.failures import failure_of
 from harness.pipeline.lowering import LoweringFailed, StageClock, converted, domains_of, tensors_of
 from harness.triage.findings import Finding, finding_of
 from harness.workers.protocol import SweepTask, Swept, SweptCase
-from harness.workers.running import InvalidCase, built, failure_of, run_eager
+from harness.workers.running import InvalidCase, built, run_eager
 
 JUDGES = ("crash", "qparams", "constants")
 """The oracles that need neither a run nor a border of the program."""

@@ -21,15 +21,18 @@ from harness.campaign.certify.deciding import by_bucket, outcome_of, refuses, re
 from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Verdict
 from harness.campaign.certify.smaller import smallest
 from harness.campaign.certify.store import Store
-from harness.case.case import Case, case_digest, read_case
+from harness.case.case import Case, case_digest
+from harness.case.chains import has_pattern, operator_chain
 from harness.case.checking import retargeted
 from harness.case.errors import BadInput
+from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS, parse_target
 from harness.compat.releases import installed, release_line
+from harness.compat.sources import digest_of, source_of
 from harness.corrections import Correction, chosen
-from harness.corrections.source import digest_of, edited_modules, source_of
+from harness.corrections.source import edited_modules
 from harness.triage.corpus import Entry, with_corrections
-from harness.triage.findings import Finding, has_pattern, operator_chain
+from harness.triage.findings import Finding
 from harness.workers.pool import Pool
 from harness.workers.protocol import CaseResult, CompareTask, Comparison, Task, Variant
 

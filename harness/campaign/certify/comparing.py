@@ -29,16 +29,17 @@ import torch
 
 from harness.campaign.certify.trying import Trial
 from harness.case.building import load_tensors
-from harness.case.case import Case, file_of, read_case
+from harness.case.case import Case
 from harness.case.distributions import Array
+from harness.case.reading import file_of, read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
+from harness.compat.sources import source_of, text_of
 from harness.compat.stack import stack_for
 from harness.compat.steps import steps_run_by
 from harness.compat.warm.sharing import SharedEdge, shared_edge
 from harness.corrections import chosen
 from harness.corrections.applying import applied, function_at
-from harness.corrections.source import source_of, text_of
 from harness.corrections.touching import Place, changed_places, touched
 from harness.ethosu.sameness import payload_difference
 from harness.evidence.observation import Observation, headline

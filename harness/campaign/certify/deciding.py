@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.campaign.certify.evidence import Outcome, Verdict
 from harness.corrections import Correction
+from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Entry, resembled_by
-from harness.triage.findings import VELA_STAGE, Finding
+from harness.triage.findings import Finding
 from harness.workers.protocol import Comparison
 
 OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from harness.campaign.campaign import write_case
 from harness.campaign.certify.certifying import Plan
-from harness.case.case import read_case
+from harness.case.reading import read_case
 from harness.corrections import Correction
 from harness.workers.pool import Pool
 from harness.workers.protocol import EmitTask

@@ -19,8 +19,9 @@ import msgspec
 from harness.campaign.again import PROBED
 from harness.case.recipe import parse_recipe
 from harness.evidence.agreement import DIFFERS_FROM_TOSA
+from harness.triage.buckets import OUT_OF_RANGE, VALUE_ORACLES, any_range
 from harness.triage.corpus import Entry, known_by
-from harness.triage.findings import OUT_OF_RANGE, VALUE_ORACLES, Finding, any_range
+from harness.triage.findings import Finding
 
 STRUCTURE, VALUES_OUT_OF_RANGE, VALUES = range(3)
 """Kinds of evidence: anything but values; wrong values, but on no input that calibration saw; wrong values."""

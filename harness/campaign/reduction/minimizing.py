@@ -23,11 +23,14 @@ from harness.campaign.reduction.harm import Harm, harm_of
 from harness.campaign.reduction.judging import BucketJudge
 from harness.campaign.reduction.search import Reduction, begin, reduce_case
 from harness.campaign.runs import Minimized, cannot_write
-from harness.case.case import Case, case_digest, encode_case, file_of, read_case
+from harness.case.case import Case, case_digest, encode_case
+from harness.case.chains import operator_chain
 from harness.case.errors import CannotRun
+from harness.case.reading import file_of, read_case
 from harness.pipeline.engines import EngineChoice
+from harness.triage.buckets import final_key
 from harness.triage.corpus import Entry
-from harness.triage.findings import Finding, final_key, operator_chain
+from harness.triage.findings import Finding
 from harness.workers.pool import CaseRunner
 
 

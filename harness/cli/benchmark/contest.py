@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.case.case import read_case
+from harness.case.reading import read_case
 from harness.cli.benchmark.figures import Sample
 from harness.cli.benchmark.subjects import Subject
 from harness.workers.processes import WITHOUT, Death, Limits, Worker, resident, start_worker

@@ -23,11 +23,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.case.case import Case, read_case
+from harness.case.case import Case
 from harness.case.errors import BadInput
+from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
-from harness.compat.warm.tricks import between_cases
+from harness.compat.warm.collecting import between_cases
 from harness.evidence.observation import headline
 from harness.triage.corpus import corpus_folders
 from harness.workers.processes import resident
@@ -60,9 +61,8 @@ def upstream_tester() -> Process:
 def plain_sequence() -> Process:
     """Export, quantize, lower and emit, call by call as upstream's examples do; nothing is executed."""
     import torch
-    from executorch.exir import to_edge_transform_and_lower
 
-    from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for
+    from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for, to_edge_transform_and_lower
 
     def process(path: str, clock: StageClock) -> str:
         case, model, samples = _built(path, clock)

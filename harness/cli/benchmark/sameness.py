@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from harness.artifacts.program import decode_program
-from harness.case.case import read_case
+from harness.case.reading import read_case
 from harness.ethosu.sameness import payload_difference
 from harness.workers.pool import Pool
 from harness.workers.processes import worker_command

@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from harness.campaign.campaign import Options, graph_cases, write_case
-from harness.case.case import encode_case, read_case
+from harness.case.case import encode_case
 from harness.case.errors import CannotRun
+from harness.case.reading import read_case
 from harness.case.target import parse_target
 from harness.workers.pool import Pool
 from harness.workers.protocol import CaptureTask

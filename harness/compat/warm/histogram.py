@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torchao.quantization.pt2e.observer import HistogramObserver
 
-from harness.corrections.source import digest_of, source_of, text_of
+from harness.compat.sources import digest_of, source_of, text_of
 
 _STEP = 1e-5
 _WRITTEN_FOR = "9306a687ba73"

@@ -31,8 +31,8 @@ import msgspec
 import torch
 
 from harness.case.case import Case, case_digest
+from harness.compat.warm.collecting import between_cases
 from harness.compat.warm.fingerprint import fingerprint
-from harness.compat.warm.tricks import between_cases
 
 if TYPE_CHECKING:
     from harness.compat.warm.edges import Choice

@@ -45,17 +45,6 @@ def warm_up(without: Collection[str] = ()) -> None:
             trick.apply()
 
 
-def between_cases(done: bool = True) -> None:
-    """What is due after a case where collections are paused: one, and what is left then are caches to keep.
-
-    :param done: nothing that is left will be garbage later.
-    """
-    if not gc.isenabled():
-        gc.collect()
-        if done:
-            gc.freeze()
-
-
 def names(words: Sequence[str], where: str = "--without") -> tuple[str, ...]:
     """Tricks to leave out; ``all`` stands for every one.
 

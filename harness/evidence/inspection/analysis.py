@@ -16,8 +16,8 @@ import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor, decode_tosa
 from harness.case.distributions import Array
-from harness.compat.snapshots import PassTrace, Qparams
-from harness.evidence.inspection.decisions import CLAMPS, MOVERS, RANGES, base, decided, is_quantize, operands
+from harness.compat.snapshots import PassTrace, Qparams, base
+from harness.evidence.inspection.decisions import CLAMPS, MOVERS, RANGES, decided, is_quantize, operands
 from harness.evidence.inspection.origins import MOVING, Origins, behind_moves, constant_origin, origins_of
 from harness.evidence.inspection.units import Meaning, Problem, Walk
 from harness.evidence.observation import DelegateRecord

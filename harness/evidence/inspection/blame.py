@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
-from harness.compat.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
+from harness.compat.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot, base
 from harness.evidence.inspection.analysis import Analysis
-from harness.evidence.inspection.decisions import CLAMPS, base, clamp_bounds, decided, is_quantize
+from harness.evidence.inspection.decisions import CLAMPS, clamp_bounds, decided, is_quantize
 from harness.evidence.inspection.origins import MOVING, behind_moves
 from harness.evidence.inspection.ranges import CLAMP_LOST, code_of
 from harness.evidence.inspection.units import JOINS, Problem

@@ -15,9 +15,9 @@ import numpy as np
 
 from harness.artifacts.tosa import SHAPE, TosaOperator, TosaTensor
 from harness.case.distributions import Array
-from harness.compat.snapshots import NodeState, PassTrace, Ref
+from harness.compat.snapshots import NodeState, PassTrace, Ref, base
 from harness.evidence.inspection.analysis import CONVOLUTIONS, Analysis
-from harness.evidence.inspection.decisions import base, decided, is_dequantize, is_quantize, operands, qparams_of
+from harness.evidence.inspection.decisions import decided, is_dequantize, is_quantize, operands, qparams_of
 from harness.evidence.inspection.folding import Folded, folded, quantized
 from harness.evidence.inspection.layout import nearest, same_elements, share, weights
 from harness.evidence.inspection.origins import constant_origin

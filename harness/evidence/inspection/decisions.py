@@ -11,30 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.compat.snapshots import NodeState, Qparams, Ref, Snapshot
+from harness.compat.snapshots import ARRANGING, SPLITS, NodeState, Qparams, Ref, Snapshot, base
 
 QUANTIZE = ("quantized_decomposed.quantize_per_tensor.", "quantized_decomposed.quantize_per_channel.")
 DEQUANTIZE = ("quantized_decomposed.dequantize_per_tensor.", "quantized_decomposed.dequantize_per_channel.")
 CLAMPS = ("relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "relu_", "hardtanh_", "clamp_")
-ARRANGING = (
-    "view",
-    "view_copy",
-    "permute",
-    "permute_copy",
-    "transpose",
-    "transpose_copy",
-    "expand",
-    "expand_copy",
-    "repeat",
-    "squeeze",
-    "squeeze_copy",
-    "unsqueeze",
-    "unsqueeze_copy",
-    "clone",
-)
-"""Operators whose result has every element that they read, in another place or several times."""
-SPLITS = ("split_copy", "split_with_sizes_copy")
-"""Operators whose results are pieces of what they read."""
 MOVERS = (
     *ARRANGING,
     *SPLITS,
@@ -68,12 +49,6 @@ class Operand:
     place: int
     source: str
     qparams: Qparams
-
-
-def base(node: NodeState) -> str:
-    """``cat`` for ``aten.cat.default``; empty for what is no call."""
-    words = node.target.split(".")
-    return words[1] if node.op == "call_function" and len(words) > 1 else ""
 
 
 def is_quantize(node: NodeState) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from harness.case.distributions import Array
-from harness.compat.snapshots import NodeState, Qparams, Ref, Snapshot
-from harness.evidence.inspection.decisions import SPLITS, base, is_dequantize, is_quantize, qparams_of
+from harness.compat.snapshots import SPLITS, NodeState, Qparams, Ref, Snapshot, base
+from harness.evidence.inspection.decisions import is_dequantize, is_quantize, qparams_of
 
 TIE = 8 * 2.0**-24
 """Relative float32 error of a few operations: how near to a tie a code may go either way."""

@@ -11,11 +11,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from harness.compat.snapshots import NodeState, PassTrace, Qparams, Snapshot
+from harness.compat.snapshots import NodeState, PassTrace, Qparams, Snapshot, base
 from harness.evidence.inspection.decisions import (
     MOVERS,
     RANGES,
-    base,
     decided,
     is_dequantize,
     is_quantize,

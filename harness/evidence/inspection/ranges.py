@@ -14,13 +14,12 @@ import math
 from collections.abc import Iterator
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
-from harness.compat.snapshots import NodeState, Qparams
+from harness.compat.snapshots import NodeState, Qparams, base
 from harness.evidence.inspection.analysis import Analysis
 from harness.evidence.inspection.decisions import (
     CLAMPS,
     MOVERS,
     RANGES,
-    base,
     clamp_bounds,
     decided,
     is_dequantize,

@@ -24,6 +24,7 @@ from typing import Any
 
 from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor
 from harness.case.case import Graph, maker_of
+from harness.case.chains import plain_name
 from harness.case.checking import value_types
 from harness.case.place import Fact, GraphKind, Place, PlacedOperator
 from harness.compat.snapshots import Snapshot
@@ -131,11 +132,6 @@ def _edge_name(target: str) -> str:
 def seen_place(facts: Mapping[str, Fact]) -> Place:
     """A place of which nothing but what was seen is known: no operators."""
     return Place(graph="aten", operators=(), here=(), facts=dict(facts))
-
-
-def plain_name(operator: str) -> str:
-    """``aten.relu_.default`` as the generators call it: ``relu``."""
-    return operator.split(".")[1].removesuffix("_") if operator.count(".") > 1 else operator
 
 
 def _numbers(attributes: Mapping[str, Any]) -> Iterable[tuple[str, Fact]]:

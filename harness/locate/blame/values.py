@@ -41,7 +41,7 @@ def blamed_values(mismatch: Mismatch, observation: Observation, lowered: Lowered
 
 def judge_of(observation: Observation, run: int, output: object) -> Judge:
     """What ``numeric`` asks of the outputs on one input: of one of them, or of all."""
-    from oracles.numeric import compare
+    from harness.evidence.comparing import compare
 
     envelopes = observation.rounding if observation.saturation is None else observation.saturation
     assert envelopes is not None

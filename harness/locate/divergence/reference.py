@@ -18,6 +18,7 @@ import numpy as np
 
 from harness.artifacts.tosa import BITS, TosaBlock, TosaTensor, decode_tosa
 from harness.case.distributions import Array
+from harness.compat.tosa import root_of
 from harness.pipeline.legs.tosa_reference import run_flatbuffer
 
 RETURNED = frozenset({"BOOL", "INT8", "INT16", "INT32", "FP16", "FP32"})
@@ -53,9 +54,7 @@ def computed(block: TosaBlock) -> list[str]:
 
 def exposing(tosa: bytes, names: Sequence[str]) -> bytes:
     """A copy of the flatbuffer whose first block has these outputs instead of its own."""
-    from tosa.TosaGraph import TosaGraph
-
-    table = TosaGraph.GetRootAs(tosa, 0).Regions(0).Blocks(0)._tab
+    table = root_of(tosa).Regions(0).Blocks(0)._tab
     field = table.Pos + table.Offset(_OUTPUTS_SLOT)
     vector = len(tosa) + -len(tosa) % 4
     strings = [_string(name) for name in names]

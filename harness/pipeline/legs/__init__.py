@@ -11,11 +11,13 @@ Modules here import torch lazily, inside ``run``, so that ``doctor`` can list le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from harness.case.distributions import Array
+from harness.case.registry import entries
 from harness.case.sampling import EvaluationInput
 from harness.case.target import Target
 
@@ -48,6 +50,13 @@ class Leg:
     needs: str
     skip: Callable[[Target], str | None]
     run: Callable[[Lowered, Sequence[EvaluationInput]], Outputs]
+
+
+@cache
+def legs() -> Mapping[str, Leg]:
+    """Every leg of ``harness.pipeline.legs``, by name, in the order in which they run."""
+    table = entries("leg", "harness.pipeline.legs", "LEG")
+    return dict(sorted(table.items(), key=lambda item: item[1].order))
 
 
 def always(target: Target) -> str | None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from harness.case.distributions import Array
 from harness.case.sampling import EvaluationInput
+from harness.compat.tosa import run_reference_model
 from harness.pipeline.legs import Leg, Outputs, always, delegates
 from harness.pipeline.legs.delegates import Execute, run_program
 
@@ -29,14 +28,10 @@ def run_flatbuffer(tosa: bytes, arrays: Sequence[Array]) -> list[Array]:
 
     :raises ReferenceModelError: the status is not TOSA_VALID.
     """
-    import tosa_reference_model
-
-    outputs, status = tosa_reference_model.run(
-        tosa, [np.ascontiguousarray(array) for array in arrays], initialize_variable_tensor_from_numpy=1
-    )
-    if status != tosa_reference_model.GraphStatus.TOSA_VALID:
-        raise ReferenceModelError(f"the TOSA reference model returned {status.name}, not TOSA_VALID")
-    return list(outputs)
+    outputs, status = run_reference_model(tosa, arrays)
+    if status != "TOSA_VALID":
+        raise ReferenceModelError(f"the TOSA reference model returned {status}, not TOSA_VALID")
+    return outputs
 
 
 def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:

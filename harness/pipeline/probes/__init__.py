@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.case.case import Case, case_digest
+from harness.case.registry import entries
 
 if TYPE_CHECKING:
     import torch
@@ -69,10 +71,14 @@ class Probe:
     run: Callable[[Scene, StageClock], Any]
 
 
+@cache
+def probes() -> Mapping[str, Probe]:
+    """Every probe of ``harness.pipeline.probes``, by name."""
+    return entries("probe", "harness.pipeline.probes", "PROBE")
+
+
 def scheduled(case: Case, mode: ProbeMode) -> tuple[Probe, ...]:
     """The probes that run on a case."""
-    from harness.case.registry import probes
-
     if mode == "none":
         return ()
     number = digest_number(case)

@@ -24,8 +24,8 @@ NAME = "deterministic"
 def _run(scene: Scene, clock: StageClock) -> Repeated:
     import torch
 
+    from harness.pipeline.failures import failure_of
     from harness.pipeline.lowering import compile_program, quantize
-    from harness.workers.running import failure_of
 
     torch.compiler.reset()
     try:

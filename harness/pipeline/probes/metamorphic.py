@@ -64,8 +64,7 @@ def _run(scene: Scene, clock: StageClock) -> TwinRun | Skipped:
 def _compared(scene: Scene, relation: Relation, clock: StageClock) -> TwinRun | Skipped:
     import torch
 
-    from harness.case.registry import legs
-    from harness.pipeline.legs import arrays_of
+    from harness.pipeline.legs import arrays_of, legs
     from harness.pipeline.lowering import tensors_of
 
     chosen = [index for index, item in enumerate(scene.inputs) if item.origin in (CALIBRATION, ENDPOINTS)]

@@ -17,8 +17,9 @@ import msgspec
 from harness.case.errors import ArmdiffError, CannotRun
 from harness.pipeline.doctor import required_missing
 from harness.reports.bugs.writing import write_bug
+from harness.triage.buckets import any_pass, pass_of
 from harness.triage.corpus import Entry, Expectation, default_corpus, entries
-from harness.triage.findings import Finding, any_pass, pass_of
+from harness.triage.findings import Finding
 from harness.workers.pool import Pool
 from harness.workers.protocol import Task
 

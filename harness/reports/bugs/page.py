@@ -29,8 +29,9 @@ from harness.corrections.correction import Change, Correction
 from harness.reports.bugs.script import OWN_ERROR, environment
 from harness.reports.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
 from harness.reports.reporting.words import operator_name
+from harness.triage.buckets import VALUE_ORACLES, VELA_STAGE
 from harness.triage.corpus import Status
-from harness.triage.findings import VALUE_ORACLES, VELA_STAGE, Finding, measured_size
+from harness.triage.findings import Finding, measured_size
 
 _WORDS = {
     "reproduces": "shows",

@@ -40,7 +40,8 @@ from harness.compat.releases import PACKAGES
 from harness.reports.bugs import calls
 from harness.reports.bugs.values import DRAWING, Values
 from harness.reports.bugs.verifying import VALUES
-from harness.triage.findings import VELA_STAGE, Finding
+from harness.triage.buckets import VELA_STAGE
+from harness.triage.findings import Finding
 
 Form = Literal["crash", "values", "quality", "unchanged", "borders", "zero_points", "stream"]
 

@@ -18,8 +18,9 @@ from pathlib import Path
 from harness.campaign.certify.evidence import Certificate, stored_certificate
 from harness.campaign.runs import Minimized, cannot_write
 from harness.case.building import load_tensors
-from harness.case.case import Case, file_of, read_case
+from harness.case.case import Case
 from harness.case.errors import BadInput, CannotRun
+from harness.case.reading import file_of, read_case
 from harness.compat.releases import installed, release_line
 from harness.corrections import corrections
 from harness.corrections.correction import Correction
@@ -27,8 +28,9 @@ from harness.reports.bugs.executing import executed
 from harness.reports.bugs.page import Facts, report_text, title_of
 from harness.reports.bugs.script import Script, write_script
 from harness.reports.bugs.verifying import IO_FILE, SCRIPT, TIME_LIMIT, Verified, run_repro
+from harness.triage.buckets import any_range
 from harness.triage.corpus import Entry, Status, known_by, read_entry
-from harness.triage.findings import Finding, any_range
+from harness.triage.findings import Finding
 
 CASE, REPORT, STATUS = "case.json", "REPORT.md", "status.toml"
 MOST_BYTES = 50_000

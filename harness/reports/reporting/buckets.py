@@ -1,6 +1,6 @@
 """The buckets of a run, one for each way a bug shows, collected into bugs and ranked.
 
-A *bucket* here is a coarse key regardless of the target family (``harness.triage.findings.any_family``), and one
+A *bucket* here is a coarse key regardless of the target family (``harness.triage.buckets.any_family``), and one
 corpus entry's share of it if the findings are known. A *bug* is a guess at the cause: known buckets of one
 entry, or new ones that share the blamed pass or, failing that, the operators of their smallest case. Vela and
 the serializer are programs, not passes: what is blamed on them is told apart by operators too. A bucket
@@ -25,7 +25,8 @@ from harness.case.case import Case
 from harness.reports.reporting.histograms import Histogram, histograms
 from harness.reports.reporting.material import Drawn, Judged, Seen, bug_folder, case_at, case_file
 from harness.reports.reporting.words import operator_name
-from harness.triage.findings import Finding, any_family
+from harness.triage.buckets import any_family
+from harness.triage.findings import Finding
 
 PROGRAMS = ("Vela", "serializer")
 """Whoever is blamed without being a pass."""

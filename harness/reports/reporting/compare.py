@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.reports.reporting.material import Judged
-from harness.triage.findings import any_family
+from harness.triage.buckets import any_family
 
 
 @dataclass(frozen=True)

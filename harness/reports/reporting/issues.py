@@ -26,20 +26,12 @@ from pathlib import Path
 import msgspec
 
 from harness.campaign.runs import Run, cannot_write
+from harness.case.chains import contains_in_order
 from harness.case.errors import BadInput
 from harness.reports.reporting.buckets import Bucket, Bug, bucket_folder
 from harness.reports.reporting.report import Report
 from harness.reports.reporting.words import counted
-from harness.triage.findings import (
-    COARSE_ORACLES,
-    VALUE_ORACLES,
-    any_family,
-    any_pass,
-    any_range,
-    contains_in_order,
-    oracle_of,
-    pass_of,
-)
+from harness.triage.buckets import COARSE_ORACLES, VALUE_ORACLES, any_family, any_pass, any_range, oracle_of, pass_of
 from harness.triage.given import checked_bucket, listed, text_of
 
 MOST = 10

@@ -19,8 +19,9 @@ from pathlib import Path, PurePosixPath
 
 from harness.campaign.runs import BUGS, CASES, Minimized, Run
 from harness.campaign.summary import Tally
-from harness.case.case import Case, read_case
+from harness.case.case import Case
 from harness.case.errors import BadInput
+from harness.case.reading import read_case
 from harness.case.target import parse_target
 from harness.triage.corpus import Entry, on_line
 from harness.triage.findings import Finding

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from harness.campaign.summary import Tally
-from harness.case.registry import legs
 from harness.evidence.reasons import by_kind, kind_of
+from harness.pipeline.legs import legs
 from harness.reports.reporting.material import Drawn, Judged, per_graph
 from harness.reports.reporting.merging import missing_shards
 from harness.reports.reporting.words import counted
-from harness.triage.findings import Finding, any_family
+from harness.triage.buckets import any_family
+from harness.triage.findings import Finding
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.case.registry import oracles
-from harness.evidence.observation import Mismatch, Observation, Unjudged
+from harness.evidence.observation import Mismatch, Observation, Unjudged, oracles
 
 
 def unjudged(observation: Observation, mismatches: Sequence[Mismatch]) -> tuple[Unjudged, ...]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.case.case import Case, read_case
+from harness.case.case import Case
 from harness.case.errors import BadInput
+from harness.case.reading import read_case
 from harness.case.target import parse_target
 from harness.evidence.judging import FVP, MODEL
 from harness.evidence.observation import Failure, Observation, Unjudged, headline

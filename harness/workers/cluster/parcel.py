@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from harness import __version__
-from harness.case.case import decode_case, file_of
 from harness.case.errors import CannotRun
+from harness.case.reading import decode_case, file_of
 from harness.compat.releases import installed
 from harness.workers.protocol import CaseResult, Task
 

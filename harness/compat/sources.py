@@ -1,0 +1,88 @@
+"""Upstream source text: where a place is in its file, and its digest.
+
+A place's source reaches from its first decorator (or its first line) to its last line, as the file
+has it. The digest is the first twelve hex digits of that text's SHA-256, so a change anywhere else
+in the file does not matter. Files are found without importing them.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from harness.case.errors import CannotRun
+
+
+@dataclass(frozen=True)
+class Span:
+    """Lines of a place, from 0, the last one excluded."""
+
+    first: int
+    last: int
+
+
+def file_of(module: str) -> Path:
+    """The installed file of a module.
+
+    :raises CannotRun: it is not installed.
+    """
+    below = Path(*module.split("."))
+    for folder in sys.path:
+        for file in (Path(folder, below).with_suffix(".py"), Path(folder, below, "__init__.py")):
+            if file.is_file():
+                return file
+    raise CannotRun(f"{module} is not installed; 'armdiff doctor' says what is missing")
+
+
+@cache
+def text_of(module: str) -> str:
+    """Source text of an installed module."""
+    return file_of(module).read_text()
+
+
+def node_at(tree: ast.Module, place: str) -> ast.stmt | None:
+    """The statement that defines a qualified name: a function, or an assignment."""
+    body: Sequence[ast.stmt] = tree.body
+    found: ast.stmt | None = None
+    for word in place.split("."):
+        found = next((item for item in body if word in _defined(item)), None)
+        if found is None:
+            return None
+        body = getattr(found, "body", ())
+    return found
+
+
+def _defined(item: ast.stmt) -> tuple[str, ...]:
+    if isinstance(item, (ast.FunctionDef, ast.ClassDef)):
+        return (item.name,)
+    if isinstance(item, ast.Assign):
+        return tuple(target.id for target in item.targets if isinstance(target, ast.Name))
+    if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.value is not None:
+        return (item.target.id,)
+    return ()
+
+
+@cache
+def span_of(text: str, place: str) -> Span | None:
+    """The lines of a place in a file's text, decorators included; None if it is not there."""
+    node = node_at(ast.parse(text), place)
+    if node is None:
+        return None
+    first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
+    assert node.end_lineno is not None
+    return Span(first - 1, node.end_lineno)
+
+
+def source_of(text: str, place: str) -> str | None:
+    """Source text of a place in a file's text; None if it is not there."""
+    span = span_of(text, place)
+    return None if span is None else "".join(text.splitlines(keepends=True)[span.first : span.last])
+
+
+def digest_of(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()[:12]

@@ -1,14 +1,21 @@
-"""The engine of armdiff: cases, lowering, legs, probes, triage, campaigns and the command line.
+"""The engine of armdiff, in rooms; each imports from itself and from the rooms above it in this list.
 
-Vocabulary (see README.md, "Words"): a *case* is one module graph x calibration x recipe x target;
-a *leg* is one way to execute it; a *probe* is an extra observation; an *oracle* turns an
-observation into *mismatches*; a mismatch with its case is a *finding*; findings that share a
-cause share a *bucket*.
+- ``case``: what a case is; ``compat``: upstream's packages, which nobody else imports;
+- ``corrections``: corrected passes; ``artifacts``: readers of TOSA and Vela bytes, and of ``.pte`` files;
+- ``ethosu``: the functional model of the NPU;
+- ``evidence``: observations, what the artifacts mean, what rounding allows;
+- ``pipeline``: one case through export, quantize, lower, legs and probes;
+- ``locate``: who is to blame; ``triage``: findings, buckets, known bugs, the corpus;
+- ``workers``: processes that run cases, and the pool of them; they find oracles by ``evidence.observation.oracles``;
+- ``campaign``: fuzz, sweep, certify, reduce; ``reports``: what a run leaves for its readers; ``cli``: the command.
 
-Imports point one way: ``generators`` and ``oracles`` import from ``harness``; ``harness`` finds
-oracles through ``harness.case.registry``, and imports either only inside the functions that need them;
-nothing but the pytest plugin imports ``harness.cli``. Modules that need torch say so in their
-docstring; everything else imports in milliseconds.
+Vocabulary (see README.md, "Words"): a *case* is one module graph x calibration x recipe x target; a *leg* is one way
+to execute it; a *probe* is an extra observation; an *oracle* turns an observation into *mismatches*; a mismatch with
+its case is a *finding*; findings that share a cause share a *bucket*.
+
+``generators`` and ``oracles`` import from ``harness``, which finds their entries by ``harness.case.registry`` or
+imports them inside the functions that need them. Modules that need torch say so in their docstring; everything else
+imports in milliseconds. ``tests/unit/test_layers.py`` holds all this.
 """
 
 __version__ = "0.1.0"

@@ -31,6 +31,7 @@ from harness.evidence.observation import Envelope, Failure, LegResult, LoweringR
 from harness.evidence.rounding.walk import envelopes
 from harness.locate import streams as compared
 from harness.locate.blame.values import blamed_values
+from harness.pipeline import delegation as fallback
 from harness.pipeline.engines import NOT_ASKED, EngineChoice, left_out
 from harness.pipeline.failures import failure_of
 from harness.pipeline.legs import Leg, NotRunnable, Outputs, arrays_of, legs
@@ -45,7 +46,6 @@ from harness.pipeline.lowering import (
     tensors_of,
 )
 from harness.pipeline.probes import Probe, ProbeMode, Scene, run_probes, scheduled
-from harness.pipeline.probes import delegation as fallback
 
 
 class InvalidCase(Exception):

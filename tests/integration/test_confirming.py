@@ -4,7 +4,7 @@ import pytest
 
 from harness.campaign.campaign import write_case
 from harness.compat.releases import release_line
-from harness.triage.findings import KnownBug
+from harness.triage.known import KnownBug
 from harness.workers import running
 from harness.workers.protocol import Task
 from harness.workers.worker import run_task

@@ -1,5 +1,5 @@
 """``python -m harness.cli`` is ``armdiff``."""
 
-from harness.cli import main
+from harness.cli.command import main
 
 main()

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.case.case import encode_case
-from harness.cli import main
+from harness.cli.command import main
 from tests.integration.conftest import linear_case, sigmoid_case
 
 TARGET = "ethos-u55-128"

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.campaign.summary import Tally
-from harness.cli import main
+from harness.cli.command import main
 
 
 def run(*arguments):

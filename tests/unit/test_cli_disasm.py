@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.artifacts.vela import VelaPayload
-from harness.cli import main
+from harness.cli.command import main
 from harness.ethosu.disassembly import listing
 from tests.unit.ethosu.assembling import STOP, U55, io, payload, registers
 

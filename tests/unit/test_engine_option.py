@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from harness.cli import main
+from harness.cli.command import main
 
 
 @pytest.mark.parametrize("choice", ["fvp", "both"])

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.campaign.summary import Tally, as_json, counted
-from harness.cli import main
+from harness.cli.command import main
 from harness.compat.snapshots import NodeState, PassTrace, Ref, Snapshot
 from harness.ethosu.accelerator import accelerator_named
 from harness.evidence.observation import DelegateRecord, Failure, LoweringRecord, Mismatch, oracles

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from harness.campaign.again import Again
 from harness.campaign.summary import Tally
 from harness.case.case import Constant, encode_case
-from harness.cli import main
+from harness.cli.command import main
 from harness.cli.replay import sorted_out
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Mismatch

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from harness.campaign.runs import Minimized
 from harness.case.case import encode_case
 from harness.case.errors import BadInput
-from harness.cli import main
+from harness.cli.command import main
 from harness.reports.reporting import judged, report_on
 from harness.reports.reporting.issues import LONGEST_BODY, Filed, issues, keys_in, marker, read_filed
 from tests.unit.reporting_runs import chain_case, each_target, entry, finding, make_run

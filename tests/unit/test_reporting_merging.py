@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from harness.campaign.runs import Minimized
 from harness.case.case import encode_case
-from harness.cli import main
+from harness.cli.command import main
 from harness.reports.reporting import judged, report_on
 from harness.reports.reporting.markdown import markdown
 from harness.reports.reporting.merging import missing_shards

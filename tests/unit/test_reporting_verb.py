@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from harness.campaign.runs import BUCKETS, RESULTS
 from harness.case.errors import CannotRun
-from harness.cli import main
+from harness.cli.command import main
 from harness.reports.reporting import Verdict, write_reports
 from tests.unit.reporting_runs import each_target, entry, finding, make_run
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from harness.campaign.breadth.choosing import CONFIRMED, Sweep
 from harness.case.case import encode_case
-from harness.cli import main
+from harness.cli.command import main
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult, Swept, SweptCase
 from tests.integration.conftest import linear_case

@@ -1,0 +1,77 @@
+"""The command ``armdiff``: exit status and the list of verbs, each in a module of its own.
+
+Exit status: 0 nothing new, 1 new findings, 2 wrong usage or bad input (one line that says what
+and where), 3 the environment cannot run what was asked. Progress goes to standard error, results
+to standard output; ``--json FILE`` writes machine-readable results (``-`` is standard output and
+silences the text).
+
+What verbs share is in ``options`` (options and how they are read), ``environment`` (what is
+installed) and ``results`` (how a verb ends). A verb's module imports
+nothing that needs torch.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from harness import __version__
+from harness.case.errors import ArmdiffError
+from harness.cli import (
+    bench,
+    bisect,
+    census,
+    certify,
+    check,
+    disasm,
+    doctor,
+    fuzz,
+    reduce,
+    replay,
+    report,
+    sweep,
+    table,
+)
+
+
+class _Command(click.Group):
+    """Turns armdiff's own errors into one line and their exit status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ArmdiffError as error:
+            click.echo(f"armdiff: {error}", err=True)
+            ctx.exit(error.exit_status)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            ctx.exit(0)
+
+
+@click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="armdiff")
+def main() -> None:
+    """Differential fuzzer for ExecuTorch's Arm backend.
+
+    Start with 'armdiff doctor', then 'armdiff fuzz --max-examples 20'.
+    """
+
+
+for _verb in (
+    fuzz.fuzz,
+    sweep.sweep,
+    check.check,
+    replay.replay,
+    reduce.reduce,
+    report.report,
+    certify.certify,
+    table.table,
+    bench.bench,
+    bisect.bisect,
+    census.census,
+    disasm.disasm,
+    doctor.doctor,
+):
+    main.add_command(_verb)

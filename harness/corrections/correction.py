@@ -40,7 +40,7 @@ class Change:
 
     :param module: dotted name, ``executorch.backends.arm._passes.insert_rescales_pass``.
     :param place: qualified name of a function, or ``Class.attribute`` of an assignment.
-    :param digests: executorch version -> digest of the place's source (``harness.corrections.source``).
+    :param digests: executorch version -> digest of the place's source (``harness.compat.sources``).
     """
 
     module: str

@@ -1,9 +1,4 @@
-"""Upstream source text: where a place is in its file, its digest, and the file after edits.
-
-A place's source reaches from its first decorator (or its first line) to its last line, as the file
-has it. The digest is the first twelve hex digits of that text's SHA-256, so a change anywhere else
-in the file does not matter. Files are found without importing them.
-"""
+"""Upstream modules as corrections make them: the installed text with all edits, after a check of its digests."""
 
 from __future__ import annotations
 

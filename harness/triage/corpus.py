@@ -1,4 +1,4 @@
-"""The corpus: a folder a bug, with its expected status on every release line, and its replay.
+"""The corpus: a folder a bug, with its expected status on every release line.
 
 ``status.toml`` beside ``case.json``::
 

@@ -16,7 +16,7 @@ def installed_module(text, tmp_path, monkeypatch):
     (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("harness.corrections.source.installed", lambda: {"executorch": RELEASE})
-    monkeypatch.setattr("harness.compat.sources.text_of", lambda module: text)
+    monkeypatch.setattr("harness.corrections.source.text_of", lambda module: text)
     for module in (package, MODULE):
         monkeypatch.delitem(sys.modules, module, raising=False)
     importlib.invalidate_caches()

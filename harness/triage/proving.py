@@ -1,8 +1,8 @@
 """Proof by correction: a finding is an entry's bug if the entry's correction, applied alone, takes it away.
 
-The case runs again with the correction and nothing else. The finding must be gone and nothing may have come that was
-not there before; other findings may stay or go. Where a failure had ended the case early, what comes behind it is not
-held against the correction.
+The case runs again with the correction and nothing else. The finding must be gone, and nothing may have come that was
+not there before and is not known by a condition; other findings may stay or go. Where a failure had ended the case
+early, what comes behind it is not held against the correction.
 
 First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
 Vela's, all that may touch the graph at once, and if they take it away, each by itself. So a known bug in a new
@@ -77,7 +77,7 @@ class Prover:
     again: Again
     stock: Sequence[Finding]
     remembered: Remembered = field(default_factory=Remembered)
-    _runs: dict[tuple[str, ...], frozenset[Key] | None] = field(default_factory=dict)
+    _runs: dict[tuple[str, ...], Sequence[Finding] | None] = field(default_factory=dict)
 
     def resembling(self, finding: Finding) -> Finding:
         """The finding as known, if the correction of an entry that it resembles takes it away."""
@@ -125,21 +125,19 @@ class Prover:
     def _takes_away(self, finding: Finding, names: tuple[str, ...], loosely: bool = False) -> bool:
         """:param loosely: never mind what else the corrections bring."""
         left = self._left(names)
-        if left is None or key_of(finding) in left:
+        if left is None or key_of(finding) in {key_of(item) for item in left}:
             return False
         before = {key_of(item) for item in self.stock}
         ended_early = any(item.oracle == CRASH for item in self.stock)
-        return loosely or ended_early or left <= before
+        return loosely or ended_early or all(item.known or key_of(item) in before for item in left)
 
-    def _left(self, names: tuple[str, ...]) -> frozenset[Key] | None:
+    def _left(self, names: tuple[str, ...]) -> Sequence[Finding] | None:
         """What the case shows with corrections."""
         if names not in self._runs:
             if len(self._runs) >= MOST_RUNS:
                 return None
             found = self.again(names)
-            self._runs[names] = (
-                None if found is None else frozenset(key_of(item) for item in found if not item.information)
-            )
+            self._runs[names] = None if found is None else [item for item in found if not item.information]
         return self._runs[names]
 
 

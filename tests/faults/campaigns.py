@@ -12,11 +12,14 @@ may end a process by a signal.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
 import tempfile
 import time
+import traceback
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -27,14 +30,15 @@ from types import TracebackType
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from harness.campaign import Options, run_campaign
 from harness.case import encode_case
 from harness.corpus import Entry, corpus_folders, entries
+from harness.errors import ArmdiffError
 from harness.pool import finding_of_death
 from harness.protocol import CaseResult, Stage, Task, receive, send
-from harness.triage import Finding, any_family
+from harness.triage import Finding
 from harness.triage.proving import key_of
 from harness.workers import Death
 from tests.faults import pass_plants, payload_plants
@@ -64,55 +68,77 @@ class Forked:
         return map(self._run_one, tasks)
 
     def _run_one(self, task: Task) -> CaseResult:
-        answers, questions = os.pipe()
-        child = os.fork()
-        if not child:
-            os.close(answers)
-            _serve(task, questions)
-        os.close(questions)
-        stage = "start"
-        with os.fdopen(answers, "rb") as stream:
+        answers, answer = os.pipe()
+        with tempfile.TemporaryFile() as log, os.fdopen(answers, "rb") as stream:
+            child = os.fork()
+            if not child:
+                _serve(task, answer, log.fileno())
+            os.close(answer)
+            stage, result = "start", None
             while (message := receive(stream)) is not None:
-                if isinstance(message, CaseResult):
-                    os.waitpid(child, 0)
-                    return message
-                assert isinstance(message, Stage)
-                stage = message.name
-        _, status = os.waitpid(child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        kind = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        return CaseResult(case=task.case, findings=(finding_of_death(task.case, Death(kind, stage, "")),))
+                if isinstance(message, Stage):
+                    stage = message.name
+                else:
+                    assert isinstance(message, CaseResult)
+                    result = message
+            _, status = os.waitpid(child, 0)
+            if result is not None:
+                return result
+            code = os.waitstatus_to_exitcode(status)
+            log.seek(0)
+            death = Death(
+                signal.Signals(-code).name if code < 0 else f"exit status {code}",
+                stage,
+                log.read().decode(errors="replace"),
+            )
+        return CaseResult(case=task.case, findings=(finding_of_death(task.case, death),))
 
 
-def _serve(task: Task, answers: int) -> None:
-    """Run a case in a fork and end the process; never returns."""
+def _serve(task: Task, answer: int, log: int) -> None:
+    """Run a case in a fork and end the process; never returns.
+
+    :param answer: file descriptor for stages and the result.
+    :param log: file descriptor for what is printed.
+    """
     from harness.worker import run_task
 
+    faulthandler.disable()  # of whoever started this process: the log tells enough
     signal.alarm(LIMIT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
     try:
-        silent = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silent, 1)
-        with os.fdopen(answers, "wb") as stream:
-            send(stream, run_task(task, lambda stage: send(stream, Stage(stage))))
+        with os.fdopen(answer, "wb") as stream:
+            try:
+                result = run_task(task, lambda stage: send(stream, Stage(stage)))
+            except ArmdiffError as error:
+                result = CaseResult(case=task.case, problem=str(error))
+            send(stream, result)
         os._exit(0)
     except BaseException:  # noqa: BLE001 - whatever it is: the parent's frames must not run on in the fork
-        sys.excepthook(*sys.exc_info())
+        traceback.print_exc()
         os._exit(1)
 
 
 @cache
-def warm_up() -> None:
-    """Import everything that a case needs, by running one: forks have it then."""
-    import torch
-
+def get_ready() -> None:
+    """Have all that a worker has: forks have it then. What makes it fast changes this process for good."""
+    from harness.compat.warm import between_cases
+    from harness.worker import get_ready as import_and_warm_up
     from harness.worker import run_task
 
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        for target in ("ethos-u55-128", "TOSA-1.0+INT"):
-            file = Path(folder) / "case.json"
-            file.write_bytes(encode_case(sigmoid_case(target)))
-            run_task(Task(case=str(file), probes="none"), lambda stage: None)
+    warnings.filterwarnings("ignore")
+    import_and_warm_up([])
+    for target in ("ethos-u55-128", "TOSA-1.0+INT"):
+        file = Path(scratch().name) / "case.json"
+        file.write_bytes(encode_case(sigmoid_case(target)))
+        run_task(Task(case=str(file), probes="none"), lambda stage: None)
+    between_cases()
+
+
+@cache
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder for the runs of this process, which goes when it ends."""
+    return tempfile.TemporaryDirectory()
 
 
 @cache
@@ -126,11 +152,10 @@ def campaign(drawn: Drawn, plant: Plant | None = None) -> tuple[Finding, ...]:
 
     :raises AssertionError: a case could not be judged.
     """
-    warm_up()
-    with tempfile.TemporaryDirectory() as folder, plant.planted() if plant else nullcontext():
-        options = Options(
-            targets=(drawn.target,), max_examples=drawn.graphs, seed=drawn.seed, probes="none", out=Path(folder)
-        )
+    get_ready()
+    folder = Path(scratch().name) / f"{plant.name if plant else 'clean'}-{drawn.target}-{drawn.seed}-{drawn.graphs}"
+    options = Options(targets=(drawn.target,), max_examples=drawn.graphs, seed=drawn.seed, probes="none", out=folder)
+    with plant.planted() if plant else nullcontext():
         tally = run_campaign(options, corpus(), lambda progress, result: None, workers=lambda jobs: Forked())
     assert not tally.problems, tally.problems
     assert not tally.stopped, tally.stopped
@@ -180,7 +205,9 @@ class Row:
     def places(self) -> Counter[str]:
         """The operators that are named as the first wrong ones."""
         placed = (item.place for item in self.new if item.place is not None)
-        return Counter("|".join(sorted({place.operators[index].op for index in place.here})) for place in placed)
+        return Counter(
+            "|".join(sorted({place.operators[index].op for index in place.here})) for place in placed if place.here
+        )
 
     @property
     def place_right(self) -> bool:
@@ -221,11 +248,17 @@ def between(bracket: str) -> tuple[str, ...]:
 
 def row(plant: Plant) -> Row:
     """Run a plant's campaign, and its twin's if nobody did."""
+    return Row(plant, *outcome(plant.name))
+
+
+def outcome(name: str) -> tuple[tuple[Finding, ...], float]:
+    """What a plant did, and the seconds that its campaign took: nothing but data, for whoever asks from elsewhere."""
+    [plant] = [plant for plant in PLANTS if plant.name == name]
     twin = {(Path(item.case).name, key_of(item)) for item in clean(plant.drawn)}
     started = time.monotonic()
     found = campaign(plant.drawn, plant)
     fresh = tuple(item for item in found if (Path(item.case).name, key_of(item)) not in twin)
-    return Row(plant, fresh, time.monotonic() - started)
+    return fresh, time.monotonic() - started
 
 
 def main(names: list[str]) -> int:
@@ -249,14 +282,22 @@ def main(names: list[str]) -> int:
 
 def _table(rows: Sequence[Row]) -> Table:
     table = Table(
-        "plant", "stands for", "buckets", "caught", "blamed", "first wrong", "called new", "resembles", "seconds"
+        Column("plant", no_wrap=True),
+        "stands for",
+        "buckets",
+        "caught",
+        "blamed",
+        "first wrong",
+        "called new",
+        "resembles",
+        "seconds",
     )
     for item in rows:
         states = Counter(found.state for found in item.own)
         table.add_row(
             item.plant.name,
             item.plant.stands_for,
-            "\n".join(sorted({any_family(found.bucket) for found in item.own})),
+            "\n".join(sorted({_short(found.bucket) for found in item.own})),
             f"{len(item.own)}" if item.own else "MISSED",
             _counts(item.blamed),
             _counts(item.places),
@@ -267,6 +308,12 @@ def _table(rows: Sequence[Row]) -> Table:
             f"{item.seconds:.0f}",
         )
     return table
+
+
+def _short(bucket: str) -> str:
+    """Oracle, kind, pass and signature of a bucket."""
+    words = bucket.split("/")
+    return "/".join((*words[1:3], *words[4:5], *words[6:]))
 
 
 def _counts(counter: Counter[str]) -> str:

@@ -171,21 +171,24 @@ def _folded_with_wrong_scale() -> AbstractContextManager[None]:
     return patched(FuseConstantArgsPass, "_fuse_nodes", wrong)
 
 
-def _pool_zero_point_off() -> AbstractContextManager[None]:
-    """AVG_POOL2D takes its input's zero point to be one larger."""
+def _pool_counts_too_many() -> AbstractContextManager[None]:
+    """AVG_POOL2D averages over one row more, above the window."""
     from executorch.backends.arm._passes.rewrite_avg_pool2d_pass import RewriteAvgPool2dPass
-    from executorch.exir.pass_base import NodeMetadata
+    from executorch.exir.dialects._ops import ops
 
-    original = RewriteAvgPool2dPass.call_operator
+    original = RewriteAvgPool2dPass.call
 
-    def wrong(self, op, args, kwargs, meta, updated=False):
-        qparams = meta.data.get("input_qparams")
-        if op in self.target_ops and qparams and 0 in qparams:
-            moved = {0: qparams[0]._replace(zp=qparams[0].zp + 1)}
-            meta = NodeMetadata({**meta.data, "input_qparams": moved})
-        return original(self, op, args, kwargs, meta, updated)
+    def wrong(self, graph_module):
+        result = original(self, graph_module)
+        for node in result.graph_module.graph.nodes:
+            if node.target == ops.backend.tosa.AVG_POOL2D.default:
+                (rows, columns), (top, *pad) = node.args[3], node.args[5]
+                node.update_arg(3, [rows + 1, columns])
+                node.update_arg(5, [top + 1, *pad])
+        result.graph_module.recompile()
+        return result
 
-    return patched(RewriteAvgPool2dPass, "call_operator", wrong)
+    return patched(RewriteAvgPool2dPass, "call", wrong)
 
 
 def _divisor_off() -> AbstractContextManager[None]:
@@ -244,13 +247,13 @@ PLANTS = (
     ),
     _plant("conv-bias", "a bias off by one", "RewriteConvPass", CONVOLUTIONS, _bias_off_by_one),
     _plant("pass-table-entry", "a table entry off", "InsertTableOpsPass", TABLES, _table_entry_off),
-    _plant("clamp-bound", "a clamp's bound off", "ExirToTosaPass", ELEMENTWISE, _clamp_bound_off),
+    _plant("clamp-bound", "a clamp's bound off", "ExirToTosaPass", Drawn(TOSA, 24, 2), _clamp_bound_off),
     _plant("cat-reversed", "operands of cat in another order", "ExirToTosaPass", POOLS, _cat_reversed),
     _plant("permutation", "a wrong permutation", "PropagateViewCopyPermuteUpPass", SLICES, _permutation_wrong),
     _plant(
         "fold-scale", "constants folded with a wrong scale", "FuseConstantArgsPass", SLICES, _folded_with_wrong_scale
     ),
-    _plant("pool-zero-point", "an average's zero point", "RewriteAvgPool2dPass", POOLS, _pool_zero_point_off),
+    _plant("pool-count", "the count of an average", "RewriteAvgPool2dPass", POOLS, _pool_counts_too_many),
     _plant(
         "divisor",
         "the divisor of a mean or the scale of a sum",
@@ -258,7 +261,7 @@ PLANTS = (
         Drawn(TOSA, 28, 3),
         _divisor_off,
     ),
-    _plant("pass-pad-value", "a wrong padding value", "RewritePadPass", Drawn(TOSA, 16, 3), padded_with_code_zero),
+    _plant("pass-pad-value", "a wrong padding value", "RewritePadPass", Drawn(TOSA, 20, 4), padded_with_code_zero),
     _plant("slice-start", "a slice begins too early", "RewriteSlicePass", SLICES, _slice_start_off),
     _plant("add-zero-point", "an operand's zero point", "InsertRescaleInt32Pass", ELEMENTWISE, _add_zero_point_off),
     _plant("output-widened", "a delegate output's dtype", "serializer", Drawn(TOSA, 2, 1), output_widened, "buffers"),

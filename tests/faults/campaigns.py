@@ -300,7 +300,7 @@ def _table(rows: Sequence[Row]) -> Table:
             "\n".join(sorted({_short(found.bucket) for found in item.own})),
             f"{len(item.own)}" if item.own else "MISSED",
             _counts(item.blamed),
-            _counts(item.places),
+            _counts(item.places) + ("" if item.place_right else f", not {'|'.join(item.plant.here)}"),
             _counts(states)
             if not item.known
             else f"{_counts(states)}; {', '.join(found.proof for found in item.known)}",

@@ -261,7 +261,7 @@ PLANTS = (
         Drawn(TOSA, 28, 3),
         _divisor_off,
     ),
-    _plant("pass-pad-value", "a wrong padding value", "RewritePadPass", Drawn(TOSA, 20, 4), padded_with_code_zero),
+    _plant("pass-pad-value", "a wrong padding value", "RewritePadPass", Drawn(TOSA, 60, 4), padded_with_code_zero),
     _plant("slice-start", "a slice begins too early", "RewriteSlicePass", SLICES, _slice_start_off),
     _plant("add-zero-point", "an operand's zero point", "InsertRescaleInt32Pass", ELEMENTWISE, _add_zero_point_off),
     _plant("output-widened", "a delegate output's dtype", "serializer", Drawn(TOSA, 2, 1), output_widened, "buffers"),

@@ -93,9 +93,9 @@ def _plant(
     return Plant(name, stands_for, kinds, VELA, drawn, emitted(change), here)
 
 
-def _constant(name: str, stands_for: str, ops: tuple[str, ...], drawn: Drawn) -> Plant:
+def _constant(name: str, stands_for: str, ops: tuple[str, ...], drawn: Drawn, here: str) -> Plant:
     return Plant(
-        name, stands_for, (NUMERIC,), VELA, drawn, compiled(lambda payload: payload, _constant_changed(ops, 1))
+        name, stands_for, (NUMERIC,), VELA, drawn, compiled(lambda payload: payload, _constant_changed(ops, 1)), (here,)
     )
 
 
@@ -119,18 +119,21 @@ PLANTS = (
         "measured: the OFM zero point of ELEMENTWISE plus one (9 of 16 cases were called known)",
         NUMERIC,
         at_operations((ELEMENTWISE,), "SET_OFM_ZERO_POINT", "value", lambda value: value + 1),
+        here=("RESCALE", "NEGATE"),
     ),
     _plant(
         "elementwise-ifm2-zero-point",
         "the second operand's zero point is one too large",
         NUMERIC,
         at_operations((ELEMENTWISE,), "SET_IFM2_ZERO_POINT", "value", lambda value: value + 1),
+        here=("RESCALE",),
     ),
     _plant(
         "conv-ifm-zero-point",
         "the zero point of a convolution's input is one too large",
         NUMERIC,
         at_operations(CONVOLUTIONS, "SET_IFM_ZERO_POINT", "value", lambda value: value + 1),
+        here=("RESCALE",),
     ),
     _plant(
         "activation-min",
@@ -143,6 +146,7 @@ PLANTS = (
         "padding above the input is lost: the window begins a row too low",
         (NUMERIC, STREAM),
         at_operations(CONVOLUTIONS, "SET_IFM_PAD_TOP", "value", lambda value: max(0, value - 1)),
+        here=("RESCALE",),
     ),
     _plant(
         "kernel-stride",
@@ -155,9 +159,10 @@ PLANTS = (
         "the scale of an elementwise output is off by 1/64",
         NUMERIC,
         at_operations((ELEMENTWISE,), "SET_OFM_SCALE", "scale", lambda value: value + (value >> 6)),
+        here=("RESCALE",),
     ),
-    _constant("table-entry", "one entry of a table is wrong", ("TABLE",), U55_TABLES),
-    _constant("weight", "one weight is wrong", ("CONV2D", "DEPTHWISE_CONV2D"), U55),
+    _constant("table-entry", "one entry of a table is wrong", ("TABLE",), U55_TABLES, "TABLE"),
+    _constant("weight", "one weight is wrong", ("CONV2D", "DEPTHWISE_CONV2D"), U55, "RESCALE"),
     _plant(
         "ofm-depth",
         "the last channel is not written",

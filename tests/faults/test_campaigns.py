@@ -39,6 +39,7 @@ def test_a_plant_among_known_bugs_is_reported_as_new(name, row_of):
 @pytest.mark.parametrize("name", QUICK)
 def test_it_is_blamed_and_nobody_else(name, row_of):
     assert set(row_of(name).blamed) == {"right"}
+    assert row_of(name).place_right, row_of(name).places
 
 
 def test_there_are_plants_enough_and_half_of_them_in_the_payload():

@@ -35,6 +35,7 @@ from rich.table import Column, Table
 from harness.campaign import Options, run_campaign
 from harness.case import encode_case
 from harness.corpus import Entry, corpus_folders, entries
+from harness.corrections.source import text_of
 from harness.errors import ArmdiffError
 from harness.pool import finding_of_death
 from harness.protocol import CaseResult, Stage, Task, receive, send
@@ -235,10 +236,8 @@ def _blame(finding: Finding, plant: Plant) -> str:
 
 def between(bracket: str) -> tuple[str, ...]:
     """The passes of a bracket ``first..last`` in the pipeline's order, ``first`` excluded."""
-    from executorch.backends.arm._passes import arm_pass_manager
-
     first, _, last = bracket.partition("..")
-    text = Path(arm_pass_manager.__file__).read_text()
+    text = text_of("executorch.backends.arm._passes.arm_pass_manager")
     names = [*dict.fromkeys(word.strip("(), ") for word in text.split() if word.strip("(), ").endswith("Pass"))]
     if last not in names:
         return (last,)

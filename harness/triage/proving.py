@@ -12,16 +12,15 @@ once another is gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, permutations
 
 from harness.triage import CRASH, Finding, any_range, oracle_of
 from harness.triage.known import KnownBug, proved
 
-MOST_RUNS = 12
+MOST_RUNS = 16
 """Runs with corrections that one case may cost."""
-MOST_TOGETHER = 2
-"""Corrections that may be needed together: more of them prove too little."""
 Key = tuple[str, ...]
 Again = Callable[[tuple[str, ...]], Sequence[Finding] | None]
 """Runs the case with corrections; None if it cannot run with them."""
@@ -106,14 +105,17 @@ class Prover:
         for name in everything:
             if self._takes_away(finding, (name,)):
                 return self._proved(finding, self._entry(name, finding), (name,))
-        needed = everything
-        for name in everything:  # one known bug behind another: neither correction does it alone
-            fewer = tuple(item for item in needed if item != name)
-            if len(fewer) > 1 and self._takes_away(finding, fewer, loosely=True):
-                needed = fewer
-        if len(needed) <= MOST_TOGETHER and self._takes_away(finding, needed):
-            return self._proved(finding, self._entry(needed[0], finding), needed)
+        for pair in self._pairs(finding, everything):  # one known bug behind another: neither correction does it alone
+            if self._takes_away(finding, pair):
+                return self._proved(finding, self._entry(pair[0], finding), pair)
         return finding
+
+    def _pairs(self, finding: Finding, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Pairs of corrections, the first of which takes the finding away and shows another bug; else all pairs."""
+        first = [name for name in names if self._takes_away(finding, (name,), loosely=True)]
+        for one, other in permutations(names, 2) if first else combinations(names, 2):
+            if not first or one in first:
+                yield one, other
 
     def _entry(self, correction: str, finding: Finding) -> str:
         """The entry of a correction that a finding is most like: of its oracle, if there is one."""

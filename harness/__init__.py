@@ -1,6 +1,6 @@
 """The engine of armdiff: cases, lowering, legs, probes, triage, campaigns and the command line.
 
-Vocabulary (see README.md, "Words"): a *case* is one module graph x calibration x recipe x target;
+Vocabulary (docs/architecture.md): a *case* is one module graph x calibration x recipe x target;
 a *leg* is one way to execute it; a *probe* is an extra observation; an *oracle* turns an
 observation into *mismatches*; a mismatch with its case is a *finding*; findings that share a
 cause share a *bucket*.

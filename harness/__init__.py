@@ -9,7 +9,7 @@
 - ``workers``: processes that run cases, and the pool of them; they find oracles by ``evidence.observation.oracles``;
 - ``campaign``: fuzz, sweep, certify, reduce; ``reports``: what a run leaves for its readers; ``cli``: the command.
 
-Vocabulary (see README.md, "Words"): a *case* is one module graph x calibration x recipe x target; a *leg* is one way
+Vocabulary (docs/architecture.md): a *case* is one module graph x calibration x recipe x target; a *leg* is one way
 to execute it; a *probe* is an extra observation; an *oracle* turns an observation into *mismatches*; a mismatch with
 its case is a *finding*; findings that share a cause share a *bucket*.
 

@@ -64,19 +64,26 @@ def _place(comparison: DelegateComparison, issue: StreamIssue, tosa: bytes | Non
     made: list[str] = []
     if step is not None:
         facts |= comparison.step_facts.get(step, {})
-        made = _made_by(step, comparison.tensors, block)
+        made = _made_by(step, facts.get("other"), comparison.tensors, block)
     wrong = [output.origin.tensor for output in comparison.wrong if output.origin is not None]
     return tosa_place(block, made or [*filter(None, wrong)] or block.outputs, facts)
 
 
-def _made_by(step: int, tensors: Mapping[int, str], block: TosaBlock) -> list[str]:
-    """The tensor that a step makes; where nothing tells, what reads the last one before it, and the next one."""
+def _made_by(step: int, other: Fact | None, tensors: Mapping[int, str], block: TosaBlock) -> list[str]:
+    """The tensor that a step makes; where nothing tells, what reads the other step's of a hazard, or the next one that
+    something tells, with what it is made of and nothing tells.
+    """
     if step in tensors:
         return [tensors[step]]
-    before = [tensor for index, tensor in sorted(tensors.items()) if index < step][-1:]
-    after = [tensor for index, tensor in sorted(tensors.items()) if index > step][:1]
-    read = [name for tensor in before for reader in block.readers(tensor) for name in reader.outputs]
-    return [*read, *after]
+    if isinstance(other, int) and other in tensors:
+        return [name for reader in block.readers(tensors[other]) for name in reader.outputs]
+    found = [tensor for index, tensor in sorted(tensors.items()) if index > step][:1]
+    for tensor in found:  # grows as it goes
+        producer = block.producers.get(tensor)
+        sources = producer.inputs if producer is not None else ()
+        untold = (name for name in sources if name in block.producers and name not in tensors.values())
+        found += [name for name in untold if name not in found]
+    return found
 
 
 def _mismatch(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatch:

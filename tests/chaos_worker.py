@@ -19,6 +19,7 @@ from harness.workers.protocol import CaseResult, Task
 
 if TYPE_CHECKING:
     from harness.compat.warm.keeping import Keeper
+    from harness.triage.proving import Remembered
 
 
 def segfault() -> None:
@@ -44,12 +45,14 @@ def main() -> None:
     planted: dict[str, str] = json.loads(os.environ.get("ARMDIFF_CHAOS", "{}"))
     run = worker.run_task
 
-    def run_or_die(task: Task, announce: Callable[[str], None], keeper: Keeper | None = None) -> CaseResult:
+    def run_or_die(
+        task: Task, announce: Callable[[str], None], keeper: Keeper | None = None, remembered: Remembered | None = None
+    ) -> CaseResult:
         way = planted.get(Path(task.case).stem)
         if way is not None:
             announce("lower")
             WAYS[way]()
-        return run(task, announce, keeper)
+        return run(task, announce, keeper, remembered)
 
     worker.run_task = run_or_die
     worker.main()

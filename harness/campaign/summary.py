@@ -1,6 +1,6 @@
 """The tally of a run: counts, legs, findings by state and bucket, seconds; as JSON (text: ``harness.reports.listing``).
 
-JSON is what DESIGN.md fixes ("JSON result"), plus fields of our own. A finding's
+JSON is what docs/architecture.md fixes ("JSON result"), plus fields of our own. A finding's
 state is the worker's where that tried a correction, and the corpus's everywhere else.
 """
 

@@ -113,9 +113,8 @@ class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One module graph x calibration x recipe x target.
 
-    ``recipe`` and ``target`` use the one spelling of DESIGN.md (``harness.case.recipe``,
-    ``harness.case.target``). ``tensors`` names the safetensors file beside the case, if it has one.
-    ``samples`` is the number of calibration samples.
+    ``recipe`` and ``target`` have one spelling each (``harness.case.recipe``, ``harness.case.target``). ``tensors``
+    names the safetensors file beside the case, if it has one. ``samples`` is the number of calibration samples.
     """
 
     schema: int = SCHEMA

@@ -1,8 +1,8 @@
 """Take TOSA flatbuffers and Vela payloads out of a lowering while it runs.
 
 The flatbuffer that Vela compiles exists only inside the backend: ``TOSABackend`` hands it over
-in memory, and the intermediate-artifacts folder keeps one file when there are several delegates
-(UPSTREAM.md). So the two functions that see it are wrapped for the length of one lowering:
+in memory, and the intermediate-artifacts folder keeps one file when there are several delegates.
+So the two functions that see it are wrapped for the length of one lowering:
 ``ethosu.backend.vela_compile(tosa_flatbuffer, …)`` (seen in 1.1.0 to 1.5.1; it returns bytes up
 to 1.4.x and a ``VelaCompileResult`` in 1.5.1) and nothing for plain TOSA, whose delegates hold
 the flatbuffer themselves.

@@ -20,7 +20,7 @@ TABLE = (
     ("seed", "1.2.0", "2.10.0"),
     ("et110", "1.1.0", "2.10.0"),
 )
-"""Release line, executorch and torch (DESIGN.md's table), the newest first."""
+"""Release line, executorch and torch (the table of docs/releases.md), the newest first."""
 LINES = tuple(name for name, _, _ in TABLE)
 
 
@@ -38,7 +38,7 @@ def installed() -> Mapping[str, str]:
 
 @cache
 def release_line() -> str | None:
-    """The line of DESIGN.md's release table that is installed, or None for any other mix."""
+    """The line of docs/releases.md that is installed, or None for any other mix."""
     versions = installed()
     found = [(name, torch) for name, executorch, torch in TABLE if versions.get("executorch") == executorch]
     if len(found) > 1:  # one executorch serves two lines: torch's minor version tells them apart

@@ -118,7 +118,8 @@ class StreamIssue:
     :param offset: byte offset in ``cmd_data``.
     :param certain: False for what the hardware may well allow: information.
     :param seen: numbers and words behind the message, by name: of a hazard ``blockdep``, ``safe`` (the largest BLOCKDEP
-        that is), ``after`` (the kind of the other operation), ``missing`` (``KERNEL_WAIT``) and ``conflict``.
+        that is), ``after`` (the kind of the other operation), ``other`` (its last step), ``missing`` (``KERNEL_WAIT``)
+        and ``conflict``.
     """
 
     kind: str

@@ -57,7 +57,9 @@ def package_checks(versions: Mapping[str, str] | None = None) -> list[Check]:
             "release line",
             known,
             line or "not one of the release table",
-            "" if known else "corpus entries have no expectation for this mix; use a tox environment of README.md",
+            ""
+            if known
+            else "corpus entries have no expectation for this mix; use a tox environment of docs/releases.md",
         )
     )
     return checks

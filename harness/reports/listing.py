@@ -92,17 +92,21 @@ def _in_short(known: Sequence[Finding], corpus: Sequence[Entry]) -> list[str]:
     """One line a known bug, the commonest first; those that do no harm together in the last one."""
     if not known:
         return []
-    counts = Counter(item.entry for item in known)
     entries = {entry.name: entry.status for entry in corpus}
-    harmful = [name for name, _ in counts.most_common() if name not in entries or not entries[name].harmless]
-    lines = [f"{_headed(known, 'known')} of {counted_as(len(counts), 'bug')}"]
-    for name in harmful:
+    # what a correction proved may be another face of the bug, a harmful one
+    folded = Counter(
+        item.entry
+        for item in known
+        if item.entry in entries and entries[item.entry].harmless and kind_of_proof(item) == "condition"
+    )
+    harmful = Counter(item.entry for item in known) - folded
+    lines = [f"{_headed(known, 'known')} of {counted_as(len({item.entry for item in known}), 'bug')}"]
+    for name, count in harmful.most_common():
         title = f": {entries[name].title}" if name in entries else ""
-        lines.append(f"  {counts[name]}x {name}{title}")
-    folded = [name for name in counts if name not in harmful]
+        lines.append(f"  {count}x {name}{title}")
     if folded:
-        why = "; ".join(f"{name}: {counts[name]}x, {entries[name].harmless}" for name in folded)
-        lines.append(f"  {sum(counts[name] for name in folded)}x without harm to values ({why})")
+        why = "; ".join(f"{name}: {count}x, {entries[name].harmless}" for name, count in folded.items())
+        lines.append(f"  {folded.total()}x without harm to values ({why})")
     return [*lines, "  (-v lists them)", ""]
 
 

@@ -89,7 +89,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     :param graph: which kind of graph it speaks of.
     """
 
-    path: tuple[str, ...]
+    path: tuple[str, ...] = ()
     at: tuple[str, ...] = ()
     through: str = THROUGH
     shows: tuple[str, ...] = ()

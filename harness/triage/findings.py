@@ -33,7 +33,7 @@ State = Literal["new", "resembling", "known"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One mismatch with its case: what a run reports, JSON as DESIGN.md fixes it.
+    """One mismatch with its case: what a run reports, JSON as docs/architecture.md fixes it.
 
     ``pass`` is a Python keyword, so the field is ``pass_name`` and renamed in JSON.
 

@@ -1,8 +1,8 @@
 """Proof by correction: a finding is an entry's bug if the entry's correction, applied alone, takes it away.
 
-The case runs again with the correction and nothing else. The finding must be gone and nothing may have come that was
-not there before; other findings may stay or go. Where a failure had ended the case early, what comes behind it is not
-held against the correction.
+The case runs again with the correction and nothing else. The finding must be gone, and nothing may have come that was
+not there before and is not known by a condition; other findings may stay or go. Where a failure had ended the case
+early, what comes behind it is not held against the correction.
 
 First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
 Vela's, all that may touch the graph at once, and if they take it away, each by itself. So a known bug in a new
@@ -12,8 +12,9 @@ once another is gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, permutations
 
 from harness.case.case import Graph
 from harness.case.chains import has_pattern
@@ -22,10 +23,8 @@ from harness.triage.buckets import CRASH, any_range, oracle_of
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, proved
 
-MOST_RUNS = 12
+MOST_RUNS = 16
 """Runs with corrections that one case may cost."""
-MOST_TOGETHER = 2
-"""Corrections that may be needed together: more of them prove too little."""
 Key = tuple[str, ...]
 Again = Callable[[tuple[str, ...]], Sequence[Finding] | None]
 """Runs the case with corrections; None if it cannot run with them."""
@@ -81,7 +80,7 @@ class Prover:
     again: Again
     stock: Sequence[Finding]
     remembered: Remembered = field(default_factory=Remembered)
-    _runs: dict[tuple[str, ...], frozenset[Key] | None] = field(default_factory=dict)
+    _runs: dict[tuple[str, ...], Sequence[Finding] | None] = field(default_factory=dict)
 
     def resembling(self, finding: Finding) -> Finding:
         """The finding as known, if the correction of an entry that it resembles takes it away."""
@@ -110,14 +109,17 @@ class Prover:
         for name in everything:
             if self._takes_away(finding, (name,)):
                 return self._proved(finding, self._entry(name, finding), (name,))
-        needed = everything
-        for name in everything:  # one known bug behind another: neither correction does it alone
-            fewer = tuple(item for item in needed if item != name)
-            if len(fewer) > 1 and self._takes_away(finding, fewer, loosely=True):
-                needed = fewer
-        if len(needed) <= MOST_TOGETHER and self._takes_away(finding, needed):
-            return self._proved(finding, self._entry(needed[0], finding), needed)
+        for pair in self._pairs(finding, everything):  # one known bug behind another: neither correction does it alone
+            if self._takes_away(finding, pair):
+                return self._proved(finding, self._entry(pair[0], finding), pair)
         return finding
+
+    def _pairs(self, finding: Finding, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Pairs of corrections, the first of which takes the finding away and shows another bug; else all pairs."""
+        first = [name for name in names if self._takes_away(finding, (name,), loosely=True)]
+        for one, other in permutations(names, 2) if first else combinations(names, 2):
+            if not first or one in first:
+                yield one, other
 
     def _entry(self, correction: str, finding: Finding) -> str:
         """The entry of a correction that a finding is most like: of its oracle, if there is one."""
@@ -129,21 +131,19 @@ class Prover:
     def _takes_away(self, finding: Finding, names: tuple[str, ...], loosely: bool = False) -> bool:
         """:param loosely: never mind what else the corrections bring."""
         left = self._left(names)
-        if left is None or key_of(finding) in left:
+        if left is None or key_of(finding) in {key_of(item) for item in left}:
             return False
         before = {key_of(item) for item in self.stock}
         ended_early = any(item.oracle == CRASH for item in self.stock)
-        return loosely or ended_early or left <= before
+        return loosely or ended_early or all(item.known or key_of(item) in before for item in left)
 
-    def _left(self, names: tuple[str, ...]) -> frozenset[Key] | None:
+    def _left(self, names: tuple[str, ...]) -> Sequence[Finding] | None:
         """What the case shows with corrections."""
         if names not in self._runs:
             if len(self._runs) >= MOST_RUNS:
                 return None
             found = self.again(names)
-            self._runs[names] = (
-                None if found is None else frozenset(key_of(item) for item in found if not item.information)
-            )
+            self._runs[names] = None if found is None else [item for item in found if not item.information]
         return self._runs[names]
 
 

@@ -30,7 +30,7 @@ def _boundary_stays_float() -> AbstractContextManager[None]:
     return patched(TOSAPartitioner, "_detag_boundary_nodes", wrong)
 
 
-def _output_widened() -> AbstractContextManager[None]:
+def output_widened() -> AbstractContextManager[None]:
     """#22966's class, TOSA and the program differ in an output's dtype: int32 is written, int8 is taken."""
     import tosa_serializer
     from executorch.backends.arm.tosa import backend
@@ -147,7 +147,7 @@ FAULTS = (
         "output bytes differ",
         "serializer",
         sigmoid_case(),
-        _output_widened,
+        output_widened,
     ),
     Fault(
         "outputs-swapped",

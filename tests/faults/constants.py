@@ -121,7 +121,7 @@ def _folded_in_float() -> AbstractContextManager[None]:
     return patched(ComputeConstantOpsAOTPass, "compute_node_aot", wrong)
 
 
-def _padded_with_code_zero() -> AbstractContextManager[None]:
+def padded_with_code_zero() -> AbstractContextManager[None]:
     """#18462's class, a literal 0 in place of the zero point: the padding value is not quantized."""
     from executorch.backends.arm._passes.rewrite_pad import RewritePadPass
 
@@ -189,6 +189,6 @@ FAULTS = (
         "padding value differs",
         "RewritePadPass",
         pad_case(),
-        _padded_with_code_zero,
+        padded_with_code_zero,
     ),
 )

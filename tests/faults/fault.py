@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 
 from harness.case.case import Case
 from harness.pipeline.probes import ProbeMode
@@ -38,6 +39,8 @@ def patched(owner: object, name: str, replacement: object) -> Iterator[None]:
     """Replace an attribute of a module or class and put back exactly what was there."""
     own = name in vars(owner)
     original = vars(owner).get(name)  # not getattr: a static method must be restored as one
+    if isinstance(original, FunctionType) and isinstance(replacement, FunctionType):
+        replacement.__wrapped__ = original  # corrections edit what a patch wraps
     setattr(owner, name, replacement)
     try:
         yield

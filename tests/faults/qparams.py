@@ -45,7 +45,7 @@ def _keyed_by_flattened_input() -> AbstractContextManager[None]:
     return patched(FoldAndAnnotateQParamsPass, "_annotate_input_params", wrong)
 
 
-def _inputs_rescaled_with(
+def inputs_rescaled_with(
     target: str, change: Callable[[dict[int, Any]], dict[int, Any]]
 ) -> AbstractContextManager[None]:
     """``InsertRescaleInt32Pass`` reads changed input qparams of one operator."""
@@ -71,7 +71,7 @@ def _add_scales_swapped() -> AbstractContextManager[None]:
     def change(qparams):
         return {0: qparams[0]._replace(scale=qparams[1].scale), 1: qparams[1]._replace(scale=qparams[0].scale)}
 
-    return _inputs_rescaled_with("aten::add.Tensor", change)
+    return inputs_rescaled_with("aten::add.Tensor", change)
 
 
 def _zero_point_off_by_one() -> AbstractContextManager[None]:
@@ -80,7 +80,7 @@ def _zero_point_off_by_one() -> AbstractContextManager[None]:
     def change(qparams):
         return {0: qparams[0], 1: qparams[1]._replace(zp=qparams[1].zp + 1)}
 
-    return _inputs_rescaled_with("aten::mul.Tensor", change)
+    return inputs_rescaled_with("aten::mul.Tensor", change)
 
 
 def _clamp_dropped() -> AbstractContextManager[None]:
@@ -98,7 +98,7 @@ def _clamp_dropped() -> AbstractContextManager[None]:
     return patched(fuse_consecutive_clamps_pass, "_fuse_pair", wrong)
 
 
-def _channel_scales_rotated() -> AbstractContextManager[None]:
+def channel_scales_rotated() -> AbstractContextManager[None]:
     """#17842's class, per-channel scales on the wrong channel: rotated by one."""
     from executorch.backends.arm._passes.rewrite_conv_pass import RewriteConvPass
 
@@ -225,7 +225,7 @@ FAULTS = (
         "scale differs",
         "RewriteConvPass",
         conv_case(),
-        _channel_scales_rotated,
+        channel_scales_rotated,
     ),
     Fault(
         "table-off-by-one",

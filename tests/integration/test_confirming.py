@@ -1,9 +1,11 @@
 """When a case is run a second time: not for what is known, always for what is not."""
 
+import msgspec
 import pytest
 
 from harness.campaign.campaign import write_case
 from harness.compat.releases import release_line
+from harness.triage.conditions import Condition
 from harness.triage.known import KnownBug
 from harness.workers import running
 from harness.workers.protocol import Task
@@ -11,9 +13,12 @@ from harness.workers.worker import run_task
 from tests.integration.conftest import relu_join_case
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")
+VALUES = "v1/numeric/outside-rounding/run/RewriteConvPass/*/"
+CLAMP = "v1/qparams/clamp-lost/lower/RewriteConvPass/*/aten.convolution.default"
+FIX = ("fused-activation-keeps-clamp",)
 KNOWN = (
-    KnownBug(bucket="v1/numeric/outside-rounding/run/RewriteConvPass/*/", operators=("relu", "cat")),
-    KnownBug(bucket="v1/qparams/clamp-lost/lower/RewriteConvPass/*/aten.convolution.default"),
+    KnownBug(entry="values", bucket=VALUES, operators=("relu", "cat"), corrections=FIX),
+    KnownBug(entry="clamp", bucket=CLAMP, corrections=FIX),
 )
 
 
@@ -41,17 +46,42 @@ def oracles(result):
     return sorted((finding.oracle, finding.pass_name) for finding in result.findings if not finding.information)
 
 
-def test_known_bugs_are_told_after_one_run_with_the_pass_to_blame(examined):
+def test_a_correction_proves_known_bugs_in_one_run_more_with_the_pass_to_blame(examined):
     result, runs = examined(known=KNOWN)
-    assert runs == 1
-    assert oracles(result) == [("numeric", "RewriteConvPass"), ("qparams", "RewriteConvPass")]
-
-
-def test_wrong_values_of_other_operators_than_the_known_ones_are_run_again(examined):
-    other = KnownBug(bucket=KNOWN[0].bucket, operators=("softmax",))
-    result, runs = examined(known=(other, KNOWN[1]))
     assert runs == 2
     assert oracles(result) == [("numeric", "RewriteConvPass"), ("qparams", "RewriteConvPass")]
+    found = {(item.entry, item.state, item.proof) for item in result.findings if not item.information}
+    proof = "correction fused-activation-keeps-clamp alone takes it away"
+    assert found == {("values", "known", proof), ("clamp", "known", proof)}
+
+
+def test_a_condition_proves_a_known_bug_without_another_run(examined):
+    condition = Condition(path=("CONV2D",), shows=("qparams/clamp-lost",))
+    clamp = KnownBug(entry="clamp", bucket=CLAMP, conditions=(condition,))
+    result, runs = examined(known=(clamp, KNOWN[0]))
+    assert runs == 2  # the other one is proved by its correction
+    assert {item.entry: item.proof.split(" ", 1)[0] for item in result.findings if not item.information} == {
+        "clamp": "condition",
+        "values": "correction",
+    }
+
+
+def test_what_only_resembles_a_known_bug_is_run_again(examined):
+    unproved = tuple(msgspec.structs.replace(bug, corrections=()) for bug in KNOWN)
+    result, runs = examined(known=unproved)
+    assert runs == 2
+    assert {(item.entry, item.state) for item in result.findings if not item.information} == {
+        ("values", "resembling"),
+        ("clamp", "resembling"),
+    }
+
+
+def test_wrong_values_of_other_operators_than_the_known_ones_are_run_again_and_still_proved(examined):
+    """No entry looks like them; the correction that may touch the graph takes them away all the same."""
+    other = msgspec.structs.replace(KNOWN[0], entry="conv-relu-clamp-dropped", operators=("softmax",))
+    result, runs = examined(known=(other, KNOWN[1]))
+    assert runs == 3
+    assert [item.entry for item in result.findings if item.oracle == "numeric"] == ["conv-relu-clamp-dropped"]
 
 
 def test_a_bucket_that_showed_twice_settles_what_is_no_value(examined):
@@ -59,5 +89,6 @@ def test_a_bucket_that_showed_twice_settles_what_is_no_value(examined):
     values, structure = (
         [item.bucket for item in result.findings if item.oracle == name] for name in ("numeric", "qparams")
     )
-    assert examined(known=KNOWN[:1], confirmed=tuple(structure))[1] == 1
-    assert examined(known=KNOWN[1:], confirmed=tuple(values))[1] == 2
+    unproved = tuple(msgspec.structs.replace(bug, corrections=()) for bug in KNOWN)
+    assert examined(known=unproved, confirmed=(*structure, *values))[1] == 2
+    assert examined(known=KNOWN[:1], confirmed=tuple(structure))[1] == 2

@@ -155,11 +155,20 @@ def test_a_known_bug_in_a_bucket_that_nobody_listed_is_found_by_trying_all_corre
 
 def test_one_known_bug_behind_another_takes_both_corrections():
     runs = {("a", "b", "fix"): [], ("a",): [THREE], ("b",): [THREE], ("fix",): [THREE]}
-    runs |= {("b", "fix"): [THREE], ("a", "fix"): [], ("a",): [THREE]}
+    runs |= {("a", "b"): [THREE], ("a", "fix"): []}
     applicable = {"a": ("mine",), "b": ("other",), "fix": ("mine",)}
     made, _ = prover(runs, applicable=applicable, stock=(THREE,))
     found = made.unlike_any(THREE)
     assert (found.entry, found.proof) == ("mine", "correction a and fix together take it away")
+
+
+def test_a_known_bug_that_shows_once_another_is_gone_is_corrected_too():
+    behind = finding("v1/crash/exception/lower/P/tosa-int/ValueError|x|a:b", "crash")
+    runs = {("a", "b", "fix"): [], ("a",): [THREE], ("b",): [behind], ("fix",): [THREE]}
+    runs |= {("b", "a"): [behind], ("b", "fix"): []}
+    made, asked = prover(runs, applicable={"a": ("x",), "b": ("mine",), "fix": ("y",)}, stock=(THREE,))
+    assert made.unlike_any(THREE).proof == "correction b and fix together take it away"
+    assert asked[-2:] == [("b", "a"), ("b", "fix")]
 
 
 def test_a_new_bug_costs_one_run_and_stays_new():

@@ -224,8 +224,8 @@ def _direct(unit: Unit, others: Sequence[Unit], kind: str, certain: bool) -> Ite
                 wait = "KERNEL_WAIT" if kind == "kernel" else "DMA_WAIT"
                 what = f"{reason}: {shared[0]} and {shared[1]}"
                 message = f"may run while {other.name} is outstanding, and {what}; a {wait} is missing"
-                seen = {"missing": wait, "after": other.first.kind, "conflict": reason.replace(" ", "-")}
-                yield (unit.first.index, other.first.index, kind), _issue(unit.first, message, certain, **seen)
+                seen = {"missing": wait, "conflict": reason.replace(" ", "-")}
+                yield (unit.first.index, other.first.index, kind), _issue(unit.first, message, certain, other, **seen)
                 break
 
 
@@ -239,14 +239,16 @@ def _pipeline(unit: Unit, kernels: Sequence[Unit], accelerator: Accelerator) -> 
     if overtaking is not None:
         seen: dict[str, int | str] = {
             "safe": overtaking.distance,
-            "after": previous.first.kind,
             "conflict": "overtakes",
         }
-        yield (*key, "pipeline"), _issue(unit.first, _overtakes(overtaking, previous, dependency), True, **seen)
+        yield (
+            (*key, "pipeline"),
+            _issue(unit.first, _overtakes(overtaking, previous, dependency), True, previous, **seen),
+        )
     shared = bool(table_overwrites((), accelerator))
     if shared and dependency and previous.table and not unit.table:
         message = f"has BLOCKDEP {dependency} after {previous.name}, whose table its accumulators overwrite; 0 is safe"
-        yield (*key, "table"), _issue(unit.first, message, True, safe=0, after=previous.first.kind, conflict="table")
+        yield (*key, "table"), _issue(unit.first, message, True, previous, safe=0, conflict="table")
     if len(kernels) > 1:
         yield from _overtakes_two(unit, previous, kernels[-2], dependency)
 
@@ -262,7 +264,7 @@ def _overtakes_two(unit: Unit, previous: Unit, older: Unit, dependency: int) -> 
     if found is not None:
         found = replace(found, distance=found.distance + previous.blocks)
         message = f"{_overtakes(found, older, dependency)}, if the blocks of {previous.name} count"
-        yield (unit.first.index, older.first.index, _OLDER), _issue(unit.first, message, False)
+        yield (unit.first.index, older.first.index, _OLDER), _issue(unit.first, message, False, older)
 
 
 def overtaken(previous: Unit, unit: Unit, dependency: int, outstanding: int = 1 << 30) -> Overtaking | None:
@@ -319,5 +321,6 @@ def _overtakes(found: Overtaking, previous: Unit, dependency: int) -> str:
     )
 
 
-def _issue(step: Step, message: str, certain: bool, **seen: int | str) -> StreamIssue:
-    return StreamIssue("hazard", message, step.kind, step.index, step.command.offset, certain, tuple(seen.items()))
+def _issue(step: Step, message: str, certain: bool, other: Unit, **seen: int | str) -> StreamIssue:
+    told = (*seen.items(), ("after", other.first.kind), ("other", other.steps[-1].index))
+    return StreamIssue("hazard", message, step.kind, step.index, step.command.offset, certain, told)

@@ -57,7 +57,9 @@ class Report:
         if not cases:
             return "Nothing was run: the run ended before its first case was done."
         buckets = sum(len(bug.buckets) for bug in self.new)
+        alike = sum(bug.state != "new" for bug in self.new)
         found = f"{counted(len(self.new), 'new bug')} ({counted(buckets, 'bucket')})" if self.new else "No new bugs"
+        found += f", {alike} of them resembling a known one," if alike else ""
         known = counted(len(self.known), "known one") if self.known else "no known ones"
         over = f"in {counted(graphs, 'graph')}, {counted(cases, 'case')}"
         runs = f" of {len(self.judged.parts)} runs" if self.judged.parts else ""

@@ -147,7 +147,7 @@ def lines(tally: UnjudgedTally) -> list[str]:
 
 
 def rows(tally: UnjudgedTally) -> dict[str, dict[str, Any]]:
-    """JSON, as DESIGN.md fixes it: operator or reason -> outputs, cases, why; and how much of the outputs."""
+    """JSON, as docs/architecture.md fixes it: operator or reason -> outputs, cases, why; and how much of them."""
     return {
         what: {
             "outputs": reason.outputs,

@@ -1,0 +1,338 @@
+"""Plants end to end: a campaign over drawn graphs must report each plant as new, with its blame.
+
+``python -m tests.faults.campaigns [name…]`` prints the kill table; exit status 1 if a plant is missed or called known.
+
+The clean twin is the same campaign without the plant, run once for all plants that share it. What a plant did is a
+finding whose case shows nothing of that kind in the twin. Those of the kinds that the plant asks for are *its*
+findings: each must be new or resembling. *Blamed right* names the plant's pass, *bracket* has it between two passes.
+
+Plants patch the installed packages of this process. Each case runs in a fork of it: start-up costs seconds, and Vela
+may end a process by a signal.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+from rich.console import Console
+from rich.table import Column, Table
+
+from harness.campaign.campaign import Options, run_campaign
+from harness.case.case import encode_case
+from harness.case.errors import ArmdiffError
+from harness.compat.sources import text_of
+from harness.triage.corpus import Entry, corpus_folders, entries
+from harness.triage.findings import Finding
+from harness.triage.proving import key_of
+from harness.workers.pool import finding_of_death
+from harness.workers.processes import Death
+from harness.workers.protocol import CaseResult, Stage, Task, receive, send
+from tests.faults import pass_plants, payload_plants
+from tests.faults.planted import Drawn, Plant
+from tests.integration.conftest import sigmoid_case
+
+PLANTS: tuple[Plant, ...] = (*payload_plants.PLANTS, *pass_plants.PLANTS)
+LIMIT = 600
+"""Seconds that a case may take; the kernel ends its process then."""
+
+
+class Forked:
+    """A runner of cases, each in a fork of this process."""
+
+    jobs = 1
+
+    def __enter__(self) -> Forked:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Nothing is left to end: a case's process is waited for."""
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[CaseResult]:
+        """Run tasks one after the other."""
+        return map(self._run_one, tasks)
+
+    def _run_one(self, task: Task) -> CaseResult:
+        answers, answer = os.pipe()
+        with tempfile.TemporaryFile() as log, os.fdopen(answers, "rb") as stream:
+            child = os.fork()
+            if not child:
+                _serve(task, answer, log.fileno())
+            os.close(answer)
+            stage, result = "start", None
+            while (message := receive(stream)) is not None:
+                if isinstance(message, Stage):
+                    stage = message.name
+                else:
+                    assert isinstance(message, CaseResult)
+                    result = message
+            _, status = os.waitpid(child, 0)
+            if result is not None:
+                return result
+            code = os.waitstatus_to_exitcode(status)
+            log.seek(0)
+            death = Death(
+                signal.Signals(-code).name if code < 0 else f"exit status {code}",
+                stage,
+                log.read().decode(errors="replace"),
+            )
+        return CaseResult(case=task.case, findings=(finding_of_death(task.case, death),))
+
+
+def _serve(task: Task, answer: int, log: int) -> None:
+    """Run a case in a fork and end the process; never returns.
+
+    :param answer: file descriptor for stages and the result.
+    :param log: file descriptor for what is printed.
+    """
+    from harness.workers.worker import run_task
+
+    faulthandler.disable()  # of whoever started this process: the log tells enough
+    signal.alarm(LIMIT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    try:
+        with os.fdopen(answer, "wb") as stream:
+            try:
+                result = run_task(task, lambda stage: send(stream, Stage(stage)))
+            except ArmdiffError as error:
+                result = CaseResult(case=task.case, problem=str(error))
+            send(stream, result)
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 - whatever it is: the parent's frames must not run on in the fork
+        traceback.print_exc()
+        os._exit(1)
+
+
+@cache
+def get_ready() -> None:
+    """Have all that a worker has: forks have it then. What makes it fast changes this process for good."""
+    from harness.compat.warm.collecting import between_cases
+    from harness.workers.worker import get_ready as import_and_warm_up
+    from harness.workers.worker import run_task
+
+    warnings.filterwarnings("ignore")
+    import_and_warm_up([])
+    for target in ("ethos-u55-128", "TOSA-1.0+INT"):
+        file = Path(scratch().name) / "case.json"
+        file.write_bytes(encode_case(sigmoid_case(target)))
+        run_task(Task(case=str(file), probes="none"), lambda stage: None)
+    between_cases()
+
+
+@cache
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder for the runs of this process, which goes when it ends."""
+    return tempfile.TemporaryDirectory()
+
+
+@cache
+def corpus() -> tuple[Entry, ...]:
+    """The checkout's corpus."""
+    return tuple(entries(corpus_folders(required=True)))
+
+
+def campaign(drawn: Drawn, plant: Plant | None = None) -> tuple[Finding, ...]:
+    """What a campaign reports and counts, known findings included.
+
+    :raises AssertionError: a case could not be judged.
+    """
+    get_ready()
+    folder = Path(scratch().name) / f"{plant.name if plant else 'clean'}-{drawn.target}-{drawn.seed}-{drawn.graphs}"
+    options = Options(targets=(drawn.target,), max_examples=drawn.graphs, seed=drawn.seed, probes="none", out=folder)
+    with plant.planted() if plant else nullcontext():
+        tally = run_campaign(options, corpus(), lambda progress, result: None, workers=lambda jobs: Forked())
+    assert not tally.problems, tally.problems
+    assert not tally.stopped, tally.stopped
+    assert tally.graphs == drawn.graphs
+    return tuple(tally.counted)
+
+
+@cache
+def clean(drawn: Drawn) -> tuple[Finding, ...]:
+    """The clean twin of a campaign."""
+    return campaign(drawn)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One plant.
+
+    :param found: its findings, known ones included: those that the clean twin does not have.
+    :param seconds: of the planted campaign.
+    """
+
+    plant: Plant
+    found: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    def own(self) -> tuple[Finding, ...]:
+        """Its findings of the kinds that it asks for."""
+        return tuple(item for item in self.found if _is_of(item, self.plant.shows))
+
+    @property
+    def new(self) -> tuple[Finding, ...]:
+        """Those that count as new."""
+        return tuple(item for item in self.own if not item.known)
+
+    @property
+    def known(self) -> tuple[Finding, ...]:
+        """Findings of any kind that are the plant's and were taken for a known bug."""
+        return tuple(item for item in self.found if item.known)
+
+    @property
+    def blamed(self) -> Counter[str]:
+        """How often its new findings blame it: ``right``, ``bracket`` or what was named."""
+        return Counter(_blame(item, self.plant) for item in self.new)
+
+    @property
+    def places(self) -> Counter[str]:
+        """The operators that are named as the first wrong ones."""
+        placed = (item.place for item in self.new if item.place is not None)
+        return Counter(
+            "|".join(sorted({place.operators[index].op for index in place.here})) for place in placed if place.here
+        )
+
+    @property
+    def place_right(self) -> bool:
+        """Is one of the operators asked for named wherever a place is named? True if none is asked for."""
+        return not self.plant.here or all(set(text.split("|")) & {*self.plant.here} for text in self.places)
+
+    @property
+    def verdict(self) -> str:
+        if not self.own:
+            return "MISSED"
+        return "CALLED KNOWN" if self.known else "new"
+
+
+def _is_of(finding: Finding, shows: Sequence[str]) -> bool:
+    kind = finding.kind.removesuffix(", out-of-range input only")
+    return finding.oracle in shows or f"{finding.oracle}/{kind}" in shows
+
+
+def _blame(finding: Finding, plant: Plant) -> str:
+    name = finding.pass_name or "nobody"
+    if name == plant.blame:
+        return "right"
+    return "bracket" if ".." in name and plant.blame in between(name) else name
+
+
+def between(bracket: str) -> tuple[str, ...]:
+    """The passes of a bracket ``first..last`` in the pipeline's order, ``first`` excluded."""
+    first, _, last = bracket.partition("..")
+    text = text_of("executorch.backends.arm._passes.arm_pass_manager")
+    names = [*dict.fromkeys(word.strip("(), ") for word in text.split() if word.strip("(), ").endswith("Pass"))]
+    if last not in names:
+        return (last,)
+    start = names.index(first) + 1 if first in names else 0
+    return tuple(names[start : names.index(last) + 1]) or (last,)
+
+
+def row(plant: Plant) -> Row:
+    """Run a plant's campaign, and its twin's if nobody did."""
+    return Row(plant, *outcome(plant.name))
+
+
+def outcome(name: str) -> tuple[tuple[Finding, ...], float]:
+    """What a plant did, and the seconds that its campaign took: nothing but data, for whoever asks from elsewhere."""
+    [plant] = [plant for plant in PLANTS if plant.name == name]
+    twin = {(Path(item.case).name, key_of(item)) for item in clean(plant.drawn)}
+    started = time.monotonic()
+    found = campaign(plant.drawn, plant)
+    fresh = tuple(item for item in found if (Path(item.case).name, key_of(item)) not in twin)
+    return fresh, time.monotonic() - started
+
+
+def main(names: list[str]) -> int:
+    """Run all plants, or those named, and print the kill table."""
+    progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else 240)
+    unknown = sorted(set(names) - {plant.name for plant in PLANTS})
+    if unknown:
+        progress.print(f"no such plant: {', '.join(unknown)}; known: {', '.join(plant.name for plant in PLANTS)}")
+        return 2
+    rows = []
+    for plant in PLANTS:
+        if not names or plant.name in names:
+            rows.append(row(plant))
+            progress.print(f"{plant.name}: {rows[-1].verdict}", highlight=False)
+            for item in rows[-1].known:
+                progress.print_json(msgspec.json.encode(item).decode())
+    console.print(_table(rows), highlight=False)
+    console.print(_totals(rows), highlight=False)
+    return 0 if all(item.verdict == "new" for item in rows) else 1
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(
+        Column("plant", no_wrap=True),
+        "stands for",
+        "buckets",
+        "caught",
+        "blamed",
+        "first wrong",
+        "called new",
+        "resembles",
+        "seconds",
+    )
+    for item in rows:
+        states = Counter(found.state for found in item.own)
+        table.add_row(
+            item.plant.name,
+            item.plant.stands_for,
+            "\n".join(sorted({_short(found.bucket) for found in item.own})),
+            f"{len(item.own)}" if item.own else "MISSED",
+            _counts(item.blamed),
+            _counts(item.places) + ("" if item.place_right else f", not {'|'.join(item.plant.here)}"),
+            _counts(states)
+            if not item.known
+            else f"{_counts(states)}; {', '.join(found.proof for found in item.known)}",
+            ", ".join(sorted({found.entry for found in item.new if found.entry})) or "-",
+            f"{item.seconds:.0f}",
+        )
+    return table
+
+
+def _short(bucket: str) -> str:
+    """Oracle, kind, pass and signature of a bucket."""
+    words = bucket.split("/")
+    return "/".join((*words[1:3], *words[4:5], *words[6:]))
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counter.most_common()) or "-"
+
+
+def _totals(rows: Sequence[Row]) -> str:
+    blamed = sum((item.blamed for item in rows), Counter[str]())
+    many = blamed.total()
+    return "\n".join(
+        [
+            f"caught: {sum(bool(item.own) for item in rows)}/{len(rows)}, "
+            f"in the payload: {sum(item.plant.in_payload for item in rows)}",
+            f"called new: {sum(item.verdict == 'new' for item in rows)}/{len(rows)} plants, "
+            f"{sum(len(item.new) for item in rows)}/{sum(len(item.own) for item in rows)} findings",
+            f"blamed right: {blamed['right']}/{many} findings, in a bracket: {blamed['bracket']}, "
+            f"wrong: {many - blamed['right'] - blamed['bracket']}",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -32,9 +32,9 @@ def test_a_case_shows_its_known_bug_and_nothing_once_that_is_corrected(tmp_path)
     corpus = default_corpus()
     assert corpus is not None
     file = shutil.copy(corpus / "found" / "neg-ignores-scale" / "case.json", tmp_path / "colleague.json")
-    stock = armdiff("replay", file, "--jobs", "1", "--json", "stock.json", cwd=tmp_path)
+    stock = armdiff("replay", file, "-v", "--jobs", "1", "--json", "stock.json", cwd=tmp_path)
     assert stock.returncode == 0, stock.stdout + stock.stderr
-    assert "known: corpus entry neg-ignores-scale\n" in stock.stdout
+    assert "known: corpus entry neg-ignores-scale; correction neg-rescaled alone takes it away\n" in stock.stdout
     assert f"        replay: armdiff replay {file}\n" in stock.stdout
     data = json.loads((tmp_path / "stock.json").read_text())
     assert {item["known"] for item in data["findings"] if item["oracle"] == "numeric"} == {True}

@@ -10,6 +10,7 @@ from harness.compat.warm.keeping import Keeper
 from harness.ethosu import machine
 from harness.evidence.judging import MODEL
 from harness.evidence.observation import Oracle
+from harness.triage.proving import Remembered
 from harness.workers import running, worker
 from harness.workers.protocol import Task
 from harness.workers.worker import run_task
@@ -53,7 +54,7 @@ def served(tmp_path, monkeypatch):
         names = {"__name__": module}
         exec("def judge(observation):\n    raise KeyError('lowered')", names)
         monkeypatch.setattr(running, "oracles", lambda: {"broken": Oracle("broken", names["judge"])})
-        return path, worker._serve(Task(case=path, probes="none"), lambda _: None, Keeper())
+        return path, worker._serve(Task(case=path, probes="none"), lambda _: None, Keeper(), Remembered())
 
     return serve
 

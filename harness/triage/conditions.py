@@ -13,8 +13,8 @@ through behind them.
 
 A *term* is a fact of the operator (``harness.evidence.inspection.surroundings``), a comparison (``==``, ``!=``, ``<``,
 ``<=``, ``>``, ``>=``, or ``in`` with words joined by ``|``) and a number or word. ``at`` has terms about what was seen
-at the place (``operation``, ``share``, ``issue``, …; the oracles put it there). An operator of the path may also ask for a
-neighbour off the line: ``beside X`` is another reader of what it reads, ``with X`` something else that it reads.
+at the place (``operation``, ``share``, ``issue``, …; the oracles put it there). An operator of the path may also ask
+for a neighbour off the line: ``beside X`` is another reader of what it reads, ``with X`` something else that it reads.
 
 A fact that an operator does not have never satisfies a term. ``siblings`` makes the places on which a condition must
 not hold: in each, one thing that it asks for is otherwise.

@@ -253,7 +253,8 @@ def test_the_command_reports_a_hard_fault_as_a_finding(tmp_path):
     assert found["oracle"] == "crash"
     assert "Hard fault. irq=-13" in found["message"]
     assert "STAND-IN FOR AN ARM FVP" in found["detail"]
-    assert data["legs"][FVP] == {"ran": 0, "skipped": 1, "why": "1x failed"}
+    unjudged = "1 output of 1 case (ethos-u-fvp failed)"
+    assert data["legs"][FVP] == {"ran": 0, "skipped": 1, "why": "1x failed", "unjudged": unjudged}
     assert len(installed.calls) == 2  # found, and found again
 
 

@@ -6,6 +6,7 @@ right) has to be what is stored beside it; on these stored inputs, what Vela mad
 the model, and has to show what the entry's bucket names.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,10 @@ from harness.reports.bugs.verifying import (
 )
 from harness.triage.corpus import Entry, default_corpus, entries
 
-pytestmark = pytest.mark.skipif(release_line() != "default", reason="scripts are written for the default release line")
+pytestmark = [
+    pytest.mark.skipif(release_line() != "default", reason="scripts are written for the default release line"),
+    pytest.mark.skipif("ARMDIFF_REPROS" not in os.environ, reason="minutes of scripts: 'tox run -e repros' runs them"),
+]
 
 SERVER = Path(__file__).with_name("forked_scripts.py")
 SAYS_SO = "3: it needs an Ethos-U to show."

@@ -184,6 +184,14 @@ def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
     return next((entry for entry in corpus if entry.knows(finding)), None)
 
 
+def shown_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
+    """The entry that a finding's place alone proves it to be, whatever a worker had proved by a correction.
+
+    Runs that try no corrections can be compared by it.
+    """
+    return known_by(corpus, msgspec.structs.replace(finding, state="new", entry="", proof=""))
+
+
 def resembled_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
     """The entry whose bug a finding is, or looks like, or None."""
     return known_by(corpus, finding) or next((entry for entry in corpus if entry.resembles(finding)), None)

@@ -20,7 +20,7 @@ from harness.campaign.again import PROBED
 from harness.case.recipe import parse_recipe
 from harness.evidence.agreement import DIFFERS_FROM_TOSA
 from harness.triage.buckets import OUT_OF_RANGE, VALUE_ORACLES, any_range
-from harness.triage.corpus import Entry, known_by
+from harness.triage.corpus import Entry, shown_by
 from harness.triage.findings import Finding
 
 STRUCTURE, VALUES_OUT_OF_RANGE, VALUES = range(3)
@@ -84,12 +84,12 @@ def sharing(finding: Finding, corpus: Sequence[Entry]) -> Callable[[Finding], bo
 
     Findings of probes count only for a finding of one: no other case is searched with probes.
     """
-    entry = known_by(corpus, finding)
+    entry = shown_by(corpus, finding)
 
     def shares(item: Finding) -> bool:
         if item.information != finding.information or (item.oracle in PROBED and finding.oracle not in PROBED):
             return False
-        if known_by(corpus, item) != entry:
+        if shown_by(corpus, item) != entry:
             return False
         same = any_operation(item.bucket) == any_operation(finding.bucket)
         return same or entry is not None or _same_place(item, finding)

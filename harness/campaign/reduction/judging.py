@@ -21,7 +21,7 @@ from harness.campaign.reduction.search import Verdict
 from harness.case.case import Case, case_digest
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
-from harness.triage.corpus import Entry, known_by
+from harness.triage.corpus import Entry, shown_by
 from harness.triage.findings import Finding
 from harness.workers.pool import CaseRunner
 from harness.workers.protocol import CaseResult, Task
@@ -46,7 +46,7 @@ class BucketJudge:
     found: dict[str, Finding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._entry = known_by(self.corpus, self.finding)
+        self._entry = shown_by(self.corpus, self.finding)
         self._shares = sharing(self.finding, self.corpus)
         self._probes: ProbeMode = "all" if self.finding.oracle in PROBED else "none"
 
@@ -73,4 +73,4 @@ class BucketJudge:
 
     def _is_it(self, item: Finding) -> bool:
         same = any_operation(item.bucket) == any_operation(self.finding.bucket)
-        return same and known_by(self.corpus, item) == self._entry
+        return same and shown_by(self.corpus, item) == self._entry

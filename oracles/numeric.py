@@ -29,7 +29,7 @@ import numpy as np
 
 from harness.artifacts.tosa import decode_tosa
 from harness.case.distributions import Array
-from harness.case.place import Place
+from harness.case.place import Fact, Place
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, judged
 from harness.evidence.comparing import Comparison, compare, comparisons
 from harness.evidence.inspection.surroundings import seen_place, tosa_place
@@ -187,7 +187,8 @@ def _delegates(observation: Observation) -> Iterator[Mismatch]:
     """Delegates whose payload does not compute what its TOSA graph says."""
     compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
     tosa = {record.name: record.tosa for record in observation.lowering.delegates}
-    for name, output in ((name, output) for name, comparison in compared.items() for output in comparison.wrong):
+    wrong = ((name, comparison, output) for name, comparison in compared.items() for output in comparison.wrong)
+    for name, comparison, output in wrong:
         found, origin = output.difference, output.origin
         yield Mismatch(
             oracle="numeric",
@@ -207,19 +208,26 @@ def _delegates(observation: Observation) -> Iterator[Mismatch]:
             },
             signature=origin.tosa_operator if origin else "",
             detail="\n".join(origin.listing) if origin else "",
-            place=_surroundings(tosa.get(name), output),
+            place=_surroundings(tosa.get(name), output, comparison),
         )
 
 
-def _surroundings(tosa: bytes | None, wrong: WrongOutput) -> Place | None:
+def _surroundings(tosa: bytes | None, wrong: WrongOutput, comparison: DelegateComparison) -> Place | None:
     """Of the first wrong tensor; where none could be told, of the output."""
     if tosa is None:
         return None
     block, origin = decode_tosa(tosa).main, wrong.origin
+    missing = any(issue.kind == "unwritten-output" for issue in comparison.issues)
+    facts: dict[str, Fact] = {
+        "share": round(wrong.difference.elements / max(wrong.difference.of, 1), 4),
+        "certain": 0,
+        "unwritten": int(missing),
+    }
+    if origin is not None:
+        facts |= origin.facts
     if origin is not None and origin.tensor:
-        return tosa_place(block, [origin.tensor], origin.facts)
-    share = round(wrong.difference.elements / max(wrong.difference.of, 1), 4)
-    return tosa_place(block, [block.outputs[wrong.difference.output]], {"share": share, "certain": 0})
+        return tosa_place(block, [origin.tensor], facts)
+    return tosa_place(block, [block.outputs[wrong.difference.output]], {**facts, "told": 0})
 
 
 def _place_of(origin: Origin | None) -> str:

@@ -231,7 +231,9 @@ def outputs_of(npu: Npu, slots: Sequence[VelaIO]) -> tuple[Array, ...]:
             found = npu.memory.unwritten(region, [(slot.offset, slot.end)])
             assert found is not None
             missing = f"{found[0]} of {slot.bytes} bytes that nothing has written, from {found[1]:#x} on"
-            npu.issues.append(StreamIssue("unwritten-output", f"output {index} has {missing}"))
+            npu.issues.append(
+                StreamIssue("unwritten-output", f"output {index} has {missing}", seen=(("unwritten", 1),))
+            )
         outputs.append(np.frombuffer(data, _dtype(slot, index)).reshape(slot.shape))
     return tuple(outputs)
 

@@ -119,7 +119,7 @@ class StreamIssue:
     :param certain: False for what the hardware may well allow: information.
     :param seen: numbers and words behind the message, by name: of a hazard ``blockdep``, ``safe`` (the largest BLOCKDEP
         that is), ``after`` (the kind of the other operation), ``other`` (its last step), ``missing`` (``KERNEL_WAIT``)
-        and ``conflict``.
+        and ``conflict``; of an output ``unwritten``.
     """
 
     kind: str

@@ -15,6 +15,8 @@ A *term* is a fact of the operator (``harness.evidence.inspection.surroundings``
 ``<=``, ``>``, ``>=``, or ``in`` with words joined by ``|``) and a number or word. ``at`` has terms about what was seen
 at the place (``operation``, ``share``, ``issue``, …; the oracles put it there). An operator of the path may also ask
 for a neighbour off the line: ``beside X`` is another reader of what it reads, ``with X`` something else that it reads.
+Where nothing tells which tensor is wrong first (``told`` is 0), the place is only the output's: a condition without
+``at`` does not hold there, since any bug before the output would do.
 
 A fact that an operator does not have never satisfies a term. ``siblings`` makes the places on which a condition must
 not hold: in each, one thing that it asks for is otherwise.
@@ -98,6 +100,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def holds(self, place: Place) -> bool:
         """Does it hold at this place?"""
         if place.graph != self.graph or not all(term(text).holds(place.facts) for text in self.at):
+            return False
+        if place.facts.get("told") == 0 and not self.at:
             return False
         if not self.path:
             return True

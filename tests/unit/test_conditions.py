@@ -38,6 +38,12 @@ def test_operators_lie_on_one_line_of_data_flow_in_order():
     assert not holds("SLICE", "MATMUL")
 
 
+def test_where_nothing_tells_what_is_wrong_first_a_condition_needs_evidence():
+    untold = msgspec.structs.replace(LINE, facts={"share": 0.5, "told": 0})
+    assert not holds("SLICE", "CONV2D", place=untold)
+    assert holds("SLICE", "CONV2D", at=("share < 1",), place=untold)
+
+
 def test_only_operators_to_go_through_may_stand_between():
     assert not holds("SLICE", "CONV2D", through="RESCALE")
     assert holds("SLICE", "RESHAPE", "CONV2D", through="RESCALE")

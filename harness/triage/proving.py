@@ -131,7 +131,7 @@ class Prover:
     def _takes_away(self, finding: Finding, names: tuple[str, ...], loosely: bool = False) -> bool:
         """:param loosely: never mind what else the corrections bring."""
         left = self._left(names)
-        if left is None or key_of(finding) in {key_of(item) for item in left}:
+        if left is None or key_of(finding) in {key_of(item) for item in left if not item.known}:
             return False
         before = {key_of(item) for item in self.stock}
         ended_early = any(item.oracle == CRASH for item in self.stock)

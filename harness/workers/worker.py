@@ -298,8 +298,10 @@ def _settled(finding: Finding, task: Task, prover: Prover) -> Finding | None:
     if finding.information or finding.known or not task.confirm:
         return finding
     proved = prover.resembling(finding)
+    if proved.known:
+        return proved
     told = finding.bucket in task.confirmed and finding.oracle not in VALUE_ORACLES
-    return proved if proved.known or told else None
+    return prover.unlike_any(proved) if told else None
 
 
 def _detail(mismatch: Mismatch, observation: Observation) -> str:

@@ -92,3 +92,10 @@ def test_a_bucket_that_showed_twice_settles_what_is_no_value(examined):
     unproved = tuple(msgspec.structs.replace(bug, corrections=()) for bug in KNOWN)
     assert examined(known=unproved, confirmed=(*structure, *values))[1] == 2
     assert examined(known=KNOWN[:1], confirmed=tuple(structure))[1] == 2
+
+
+def test_a_bucket_that_showed_before_is_proved_by_a_correction_that_nobody_listed_for_it(examined):
+    [structure] = [item.bucket for item in examined()[0].findings if item.oracle == "qparams"]
+    other = msgspec.structs.replace(KNOWN[1], entry="conv-relu-clamp-dropped", bucket=VALUES, operators=("softmax",))
+    result, _ = examined(known=(other,), confirmed=(structure,))
+    assert [item.state for item in result.findings if item.oracle == "qparams"] == ["known"]

@@ -18,10 +18,12 @@ from harness.artifacts.npz import decode_npz
 from harness.case.errors import BadInput
 from harness.case.reading import read_case
 from harness.compat.releases import release_line
+from harness.ethosu.accelerator import accelerator_named
+from harness.ethosu.checks import examine
+from harness.ethosu.commands import decode_commands
 from harness.locate.divergence import compare_delegate
 from harness.locate.divergence.draws import Draw
 from harness.reports.bugs.verifying import (
-    DOES_NOT_SHOW,
     IO_FILE,
     NEEDS_ENGINE,
     SCRIPT,
@@ -39,6 +41,7 @@ pytestmark = [
 
 SERVER = Path(__file__).with_name("forked_scripts.py")
 SAYS_SO = "3: it needs an Ethos-U to show."
+DOUBTFUL = "The script below does not show this"
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,7 @@ def test_every_script_shows_its_bug_or_says_that_it_cannot(ran):
 
 
 def test_every_report_says_of_its_script_what_it_does(ran):
-    doubtful = [entry.name for entry, _, _ in ran if DOES_NOT_SHOW in (entry.folder / "REPORT.md").read_text()]
+    doubtful = [entry.name for entry, _, _ in ran if DOUBTFUL in (entry.folder / "REPORT.md").read_text()]
     without = [
         entry.name
         for entry, _, _ in ran
@@ -124,7 +127,11 @@ def shown(entry: Entry, name: str, payload: Path) -> list[list[str]]:
         )
     except BadInput as error:  # what Vela made takes or returns something else
         return [["buffers", "input-count"]] if "inputs" in error.problem else []
-    seen = [["stream", issue.kind.replace(" ", "-")] for issue in comparison.issues]
+    accelerator = accelerator_named(target)
+    read = examine(
+        comparison.steps, decode_commands(decode_npz(payload.read_bytes()).commands, accelerator), accelerator
+    )
+    seen = [["stream", issue.kind.replace(" ", "-")] for issue in (*comparison.issues, *read)]
     if comparison.difference is not None:
         seen.append(["numeric", "differs-from-the-TOSA-reference"])
     if comparison.stopped is not None:

@@ -115,6 +115,12 @@ def test_a_finding_that_stays_or_a_new_one_is_no_proof(left):
     assert not made.resembling(ONE).known
 
 
+def test_a_known_bug_in_the_same_bucket_may_stay():
+    """Two bugs in one output: the correction takes away the one, and the other's condition explains what is left."""
+    made, _ = prover({("fix",): [msgspec.structs.replace(ONE, state="known", entry="other"), TWO]})
+    assert made.resembling(ONE).known
+
+
 def test_a_bug_in_another_output_is_not_taken_away():
     first, second = (finding(A, measured={"output": output}) for output in (0, 1))
     made, _ = prover({("fix",): [second]}, stock=(first, second))

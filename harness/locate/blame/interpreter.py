@@ -3,7 +3,8 @@
 A node with ``input_qparams`` takes integer codes: they are dequantized in float64, the ATen
 operator runs, and the result is quantized by ``output_qparams`` (rounding half to even, as
 torchao does). Data movement runs on the codes themselves. A clamp's bounds are codes once
-QuantizeClampArgumentsPass has run.
+QuantizeClampArgumentsPass has run. Operators between RESCALEs compute on int32 as TOSA's do, which know no
+qparams: a wrong scale or zero point in their metadata is wrong from there on.
 
 Imports torch; runs in worker processes only.
 """
@@ -78,6 +79,7 @@ class _Runner(torch.fx.Interpreter):  # type: ignore[misc]
             return kernel(Context(points, _zero_point(next(iter(outside.values()), None))), *args, **kwargs)
         base = words[1] if len(words) > 1 else name
         on_codes = base in MOVERS or (base in CLAMPS and self._codes_in_clamps) or (not outside and _codes(n))
+        on_codes = on_codes or (bool(inside) and all(item.dtype == torch.int32 for item in inside.values()))
         if words[0] == "quantized_decomposed" or on_codes or not (inside or outside):
             return _plain(n, args, kwargs)
         args = [

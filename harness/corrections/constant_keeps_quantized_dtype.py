@@ -1,4 +1,4 @@
-"""``constant-keeps-quantized-dtype``: a quantized full has an integer fake value from the folding of its q node on."""
+"""``constant-keeps-quantized-dtype``: a quantized full, arange or linspace is an integer from the folding on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ CORRECTION = Correction(
     name="constant-keeps-quantized-dtype",
     entries=("where-of-constant-dtype",),
     cause=(
-        "FoldAndAnnotateQParamsPass gives full its output_qparams and leaves its dtype, so that its fake value stays "
-        "float32. MatchArgDtypePass then casts the int8 operand next to it, and the constant becomes int8."
+        "FoldAndAnnotateQParamsPass gives full, arange and linspace their output_qparams and leaves their dtype, so "
+        "that the fake value stays float32. MatchArgDtypePass then casts the int8 operand next to it, and the constant "
+        "becomes int8."
     ),
-    change="FoldAndAnnotateQParamsPass sets full's dtype to the output qparams', as for sum and casts.",
+    change="FoldAndAnnotateQParamsPass sets the dtype of these factories to the output qparams', as for sum and casts.",
     changes=(
         Change(
             _MODULE,
@@ -22,7 +23,10 @@ CORRECTION = Correction(
             (
                 Edit(
                     "            exir_ops.edge.aten.sum.dim_IntList,\n",
-                    "            exir_ops.edge.aten.full.default,\n            exir_ops.edge.aten.sum.dim_IntList,\n",
+                    "            exir_ops.edge.aten.full.default,\n"
+                    "            exir_ops.edge.aten.arange.start_step,\n"
+                    "            exir_ops.edge.aten.linspace.default,\n"
+                    "            exir_ops.edge.aten.sum.dim_IntList,\n",
                 ),
             ),
         ),

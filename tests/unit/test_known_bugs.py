@@ -171,10 +171,26 @@ def test_one_known_bug_behind_another_takes_both_corrections():
 def test_a_known_bug_that_shows_once_another_is_gone_is_corrected_too():
     behind = finding("v1/crash/exception/lower/P/tosa-int/ValueError|x|a:b", "crash")
     runs = {("a", "b", "fix"): [], ("a",): [THREE], ("b",): [behind], ("fix",): [THREE]}
-    runs |= {("b", "a"): [behind], ("b", "fix"): []}
-    made, asked = prover(runs, applicable={"a": ("x",), "b": ("mine",), "fix": ("y",)}, stock=(THREE,))
-    assert made.unlike_any(THREE).proof == "correction b and fix together take it away"
-    assert asked[-2:] == [("b", "a"), ("b", "fix")]
+    runs |= {("a", "b"): [behind], ("a", "fix"): [THREE], ("b", "fix"): []}
+    made, _ = prover(runs, applicable={"a": ("x",), "b": ("mine",), "fix": ("y",)}, stock=(THREE,))
+    found = made.unlike_any(THREE)
+    assert (found.entry, found.proof) == ("mine", "correction b and fix together take it away")
+
+
+@pytest.mark.parametrize(("needed", "proved"), [("j", True), ("ak", True), ("bfl", True), ("acgk", False)])
+def test_a_smallest_set_of_corrections_is_found_among_many(needed, proved):
+    """Of twelve corrections; more than three together are no proof."""
+    names = "abcdefghijkl"
+    asked = []
+
+    def again(corrections):
+        asked.append(corrections)
+        return [] if set(needed) <= set(corrections) else [THREE]
+
+    found = Prover((BUG,), dict.fromkeys(names, ("mine",)), again, (THREE,)).unlike_any(THREE)
+    assert found.known is proved
+    assert not proved or all(f"{name} " in found.proof for name in needed)
+    assert len(asked) == len(set(asked)) <= MOST_RUNS
 
 
 def test_a_new_bug_costs_one_run_and_stays_new():

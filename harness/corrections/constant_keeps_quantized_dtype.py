@@ -1,4 +1,7 @@
-"""``constant-keeps-quantized-dtype``: a quantized full, arange or linspace is an integer from the folding on."""
+"""``constant-keeps-quantized-dtype``: a quantized full or linspace is an integer from the folding on.
+
+A quantized arange keeps the bug: with an integer dtype its step, 0.5 say, is cast to 0, and the pass' retrace raises.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ CORRECTION = Correction(
     name="constant-keeps-quantized-dtype",
     entries=("where-of-constant-dtype",),
     cause=(
-        "FoldAndAnnotateQParamsPass gives full, arange and linspace their output_qparams and leaves their dtype, so "
+        "FoldAndAnnotateQParamsPass gives full and linspace their output_qparams and leaves their dtype, so "
         "that the fake value stays float32. MatchArgDtypePass then casts the int8 operand next to it, and the constant "
         "becomes int8."
     ),
@@ -24,7 +27,6 @@ CORRECTION = Correction(
                 Edit(
                     "            exir_ops.edge.aten.sum.dim_IntList,\n",
                     "            exir_ops.edge.aten.full.default,\n"
-                    "            exir_ops.edge.aten.arange.start_step,\n"
                     "            exir_ops.edge.aten.linspace.default,\n"
                     "            exir_ops.edge.aten.sum.dim_IntList,\n",
                 ),

@@ -242,8 +242,8 @@ def test_a_saturation_between_int32_operators_of_one_unit_may_be_skipped():
     assert other.high[0] == pytest.approx(64.0)  # another unit: each sum saturates at 31.75
 
 
-def _wide(x, follow):
-    conv = ATEN.linear.default(_quantized(x, 0.01, torch.int16, -32767, 32767), ATEN.ones_like.default(x), None)
+def _wide(x, follow, step=0.01):
+    conv = ATEN.linear.default(_quantized(x, step, torch.int16, -32767, 32767), ATEN.ones_like.default(x), None)
     return follow(_quantized(conv, 0.001, torch.int16, -32767, 32767))
 
 
@@ -254,6 +254,14 @@ def test_an_int16_convolution_may_feed_an_int32_operator_from_its_accumulator():
     assert read.high[0] == pytest.approx(60.0, abs=0.01)
     [kept] = envelopes(_graph(lambda x: _wide(x, ATEN.relu.default)), inputs, "rounding")
     assert kept.high[0] == pytest.approx(32.767, abs=0.01)
+
+
+def test_an_accumulator_that_feeds_an_int32_operator_may_be_rounded_beyond_the_last_code():
+    step = 32.7676 / 53717  # the sum is 32767.6 steps: rounded to 32768 before any saturation at 32767
+    inputs = (np.array([[26858 * step, 26859 * step]], np.float32),)
+    [read] = envelopes(_graph(lambda x: _wide(x, ATEN.abs.default, step)), inputs, "rounding")
+    # a 16-bit multiplier may add or take a step (2**-15 of it): not rounded from below, rounded from above
+    assert (float(read.low[0]), float(read.high[0])) == pytest.approx((32.7666, 32.769), abs=2e-5)
 
 
 def _with_constant(codes, original=None, scale=0.1):

@@ -1,7 +1,7 @@
 """Where upstream, by design, leaves out a requantization that the quantized graph has.
 
 Three documented liberties of the Arm passes. In each the value between two operators may keep
-what it was before rounding (and, in the last two, before saturating), which is closer to the
+what it was before rounding (and, in the last two, before saturating, rounded or not), which is closer to the
 float model and no defect; so the envelope holds both.
 
 * ``between_clamps``: adjacent clamps are merged (FuseConsecutiveClampsPass, #21013).

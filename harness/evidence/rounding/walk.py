@@ -132,20 +132,11 @@ class _Walk:
 
     def _quantize(self, value: Any, scale: float, zero_point: int, qmin: int, qmax: int) -> Codes:
         value = as_interval(value)
-        steps_low, steps_high = value.low / scale, value.high / scale
         if self.policy == "quantization":
-            return Codes(Interval(steps_low + zero_point, steps_high + zero_point), value)
-        slack_low, slack_high = (
-            torch.nan_to_num(steps.abs() * FLOAT32_EPSILON * 4, posinf=0.0) for steps in (steps_low, steps_high)
-        )
-        if self.policy == "rounding":
-            low = torch.ceil(steps_low - slack_low - 0.5) + zero_point
-            high = torch.floor(steps_high + slack_high + 0.5) + zero_point
-            codes = Interval(low.clamp(qmin, qmax), high.clamp(qmin, qmax))
-        else:
-            low = torch.ceil(steps_low - slack_low - 0.5) + zero_point
-            high = torch.floor(steps_high + slack_high + 0.5) + zero_point
-            codes = Interval(low.clamp(_lowest_code(qmin), qmax), high.clamp(qmin, qmax))
+            return Codes(Interval(value.low / scale + zero_point, value.high / scale + zero_point), value)
+        low, high = _rounded(value, scale)
+        lowest = qmin if self.policy == "rounding" else _lowest_code(qmin)
+        codes = Interval((low + zero_point).clamp(lowest, qmax), (high + zero_point).clamp(qmin, qmax))
         return Codes(codes, value)
 
     def _dequantize(
@@ -162,7 +153,9 @@ class _Walk:
                 held = Interval(value.before.low.clamp(lowest, highest), value.before.high.clamp(lowest, highest))
                 return replace(hull(result, held), scale=scale, bits=bits)
             if saturation_skipped(node):
-                return replace(hull(result, value.before), scale=scale, bits=bits)
+                low, high = _rounded(value.before, scale)
+                unsaturated = hull(Interval(low * scale, high * scale), value.before)
+                return replace(hull(result, unsaturated), scale=scale, bits=bits)
             return result
         codes = as_interval(value)  # a constant, quantized ahead of time
         if self.policy == "quantization":
@@ -211,6 +204,13 @@ class _Walk:
         else:
             low = high = np.asarray(value)
         return Envelope(low, high, doubts)
+
+
+def _rounded(value: Interval, scale: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """The lowest and the highest number of steps that a value may be rounded to."""
+    ends = value.low / scale, value.high / scale
+    slack_low, slack_high = (torch.nan_to_num(steps.abs() * FLOAT32_EPSILON * 4, posinf=0.0) for steps in ends)
+    return torch.ceil(ends[0] - slack_low - 0.5), torch.floor(ends[1] + slack_high + 0.5)
 
 
 def _is_weight(node: torch.fx.Node) -> bool:

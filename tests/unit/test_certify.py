@@ -89,6 +89,18 @@ def test_only_behind_a_crash_before_vela_may_vela_be_wrong(stage, shown, outcome
     assert outcome_of(row, ()) == outcome
 
 
+def test_velas_wrong_output_is_the_same_finding_at_another_step():
+    """A corrected program has other steps; a bug of Vela's that stock shows in the same output is not new."""
+
+    def wrong(step, output):
+        bucket = f"v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u85/{step}"
+        return finding(bucket, pass_name="Vela", measured={"output": output})
+
+    stock, moved, other = wrong("TABLE", 0), wrong("REDUCE_MIN", 0), wrong("TABLE", 1)
+    assert outcome_of(Comparison(variant=(NEG,), what="w", stock=(stock,), corrected=(moved,)), ()) == "alike"
+    assert outcome_of(Comparison(variant=(NEG,), what="w", stock=(stock,), corrected=(moved, other)), ()) == "worse"
+
+
 def test_only_workarounds_may_round_otherwise():
     right, workaround = (Correction("c", (), "c.", "c.", (), ((),), workaround=flag) for flag in (False, True))
     assert refuses("rounded", right)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from harness.campaign.certify.evidence import Outcome, Verdict
 from harness.corrections import Correction
 from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Entry, resembled_by
 from harness.triage.findings import Finding
+from harness.triage.proving import key_of
 from harness.workers.protocol import Comparison
 
 OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")
@@ -24,8 +25,8 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
     """
     if comparison.same:
         return "same"
-    stock = {item.bucket for item in comparison.stock}
-    added = [item for item in comparison.corrected if item.bucket not in stock]
+    stock = {_identity(item) for item in comparison.stock}
+    added = [item for item in comparison.corrected if _identity(item) not in stock]
     if not stock:
         return "worse" if added else "rounded" if comparison.apart else "equal"
     behind = _ended_before_vela(comparison.stock)
@@ -33,8 +34,13 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
         return "worse"
     if added:
         return "uncovered"
-    left = {item.bucket for item in comparison.corrected}
+    left = {_identity(item) for item in comparison.corrected}
     return "right" if not left else "alike" if left == stock else "better"
+
+
+def _identity(finding: Finding) -> Hashable:
+    """What makes it the same finding of another program: Vela's wrong output is, whatever step is wrong first."""
+    return key_of(finding) if finding.pass_name == "Vela" else finding.bucket
 
 
 def _ended_before_vela(stock: Sequence[Finding]) -> bool:

@@ -54,16 +54,27 @@ def judge(observation: Observation) -> list[Mismatch]:
     except BadInput as error:
         return [*found, _damaged(error, "emit", None)]
     matched = list(_matched(program.main, record.delegates))
-    each: list[Mismatch] = []
-    for call, held, delegate in matched:
-        if delegate is not None:
-            each += _of_delegate(_Delegate(program.main, call, held, delegate), program.named)
+    each = [item for delegate in _recorded(program.main, matched) for item in _of_delegate(delegate, program.named)]
     found += _widened_together(each, sum(len(delegate.results) for delegate in record.delegates))
     found += _missing(program.main, record.delegates, [item for _, _, item in matched])
     counts = [len(item.inputs) for _, _, item in matched if item is not None]
     for fault in plan_faults(program.main, counts):
         found.append(Mismatch("buffers", fault.kind, fault.text, stage="emit", measured={"values": fault.count}))
     return found
+
+
+def delegates_at_fault(observation: Observation) -> frozenset[str]:
+    """Names of the delegates of which a mismatch tells."""
+    record = observation.lowering
+    names = {item.name for item in record.delegates if len(item.inputs) != len(item.tosa_inputs)}
+    try:
+        program = decode_program(record.program) if record.program else None
+    except BadInput:
+        program = None
+    if program is not None:
+        recorded = _recorded(program.main, list(_matched(program.main, record.delegates)))
+        names |= {item.record.name for item in recorded if any(True for _ in _of_delegate(item, program.named))}
+    return frozenset(names)
 
 
 def _widened_together(each: Sequence[Mismatch], outputs: int) -> list[Mismatch]:
@@ -120,6 +131,10 @@ def _matched(
         if record is None and left:
             record = left.pop(0)
         yield call, plan.delegates[call.delegate], record
+
+
+def _recorded(plan: Plan, matched: Sequence[tuple[Call, ProgramDelegate, DelegateRecord | None]]) -> list[_Delegate]:
+    return [_Delegate(plan, call, held, record) for call, held, record in matched if record is not None]
 
 
 def _missing(
@@ -384,4 +399,12 @@ def _dropped(delegate: DelegateRecord) -> Mismatch:
     )
 
 
-ORACLE = Oracle("buffers", judge)
+ORACLE = Oracle(
+    "buffers",
+    judge,
+    coarse=True,
+    rank=7,
+    form="borders",
+    expected="Program, TOSA graph and payload agree on number, order, dtype, shape and bytes of every buffer.",
+    wrong="gives a program whose buffers do not fit together",
+)

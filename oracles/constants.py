@@ -119,4 +119,13 @@ def unjudged(observation: Observation, found: Sequence[Mismatch]) -> Iterator[Un
             yield Unjudged(what="qparams and constants", why=why, outputs=outputs)
 
 
-ORACLE = Oracle(NAME, judge, unjudged)
+ORACLE = Oracle(
+    NAME,
+    judge,
+    unjudged,
+    coarse=True,
+    lowered=True,
+    rank=6,
+    expected="Every constant of the compiled graph is the value that the quantized module implies.",
+    wrong="gets other constants",
+)

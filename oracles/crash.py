@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from harness.evidence.observation import Failure, Mismatch, Observation, Oracle, headline
+from harness.evidence.observation import CRASH, Failure, Mismatch, Observation, Oracle, headline
 from harness.triage.unjudged.execution import of_failures
 
 SIGNATURE_LENGTH = 120
@@ -62,4 +62,12 @@ def judge(observation: Observation) -> list[Mismatch]:
     return [_mismatch(leg.failure, (name, name)) for name, leg in observation.legs.items() if leg.failure]
 
 
-ORACLE = Oracle("crash", judge, lambda observation, _: of_failures(observation))
+ORACLE = Oracle(
+    CRASH,
+    judge,
+    lambda observation, _: of_failures(observation),
+    lowered=True,
+    rank=10,
+    form="crash",
+    expected="The module lowers and runs; or the partitioner leaves the pattern to the CPU, with a reason.",
+)

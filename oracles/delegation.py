@@ -41,4 +41,4 @@ def _mismatch(operator: str, items: list[FallenBack]) -> Mismatch:
     )
 
 
-ORACLE = Oracle("delegation", judge)
+ORACLE = Oracle("delegation", judge, probed=True, rank=11)

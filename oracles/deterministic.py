@@ -100,4 +100,4 @@ def _block_differences(one: TosaBlock, other: TosaBlock) -> Iterator[str]:
             yield f"constant {name} ({tensor.dtype} {list(tensor.shape)}) has other values"
 
 
-ORACLE = Oracle("deterministic", judge)
+ORACLE = Oracle("deterministic", judge, probed=True, rank=8, expected="The same module gives the same program.")

@@ -92,4 +92,12 @@ def _in_steps(distance: float, domain: Domain | None) -> tuple[float, str]:
     return (distance / domain.scale, "steps") if domain is not None else (distance, "units")
 
 
-ORACLE = Oracle("metamorphic", judge)
+ORACLE = Oracle(
+    "metamorphic",
+    judge,
+    values=True,
+    coarse=True,
+    probed=True,
+    rank=4,
+    expected="Twins of a module that mean the same return the same bits.",
+)

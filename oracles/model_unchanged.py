@@ -71,4 +71,11 @@ def _shown(names: tuple[str, ...]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
-ORACLE = Oracle("model-unchanged", judge)
+ORACLE = Oracle(
+    "model-unchanged",
+    judge,
+    probed=True,
+    rank=9,
+    form="unchanged",
+    expected="Quantizing a graph does not change the parameters and buffers of the user's module.",
+)

@@ -256,4 +256,13 @@ def _codes(worst: Comparison, got: Array, wanted: Array, observation: Observatio
     return f"; codes {seen.tolist()} where {expected.tolist()} were expected"
 
 
-ORACLE = Oracle("numeric", judge, lambda observation, _: of_rounding(observation, compare))
+ORACLE = Oracle(
+    "numeric",
+    judge,
+    lambda observation, _: of_rounding(observation, compare),
+    values=True,
+    coarse=True,
+    replayed=True,
+    rank=0,
+    expected="The compiled program returns what the quantized module returns, up to the rounding that TOSA allows.",
+)

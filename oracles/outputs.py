@@ -84,4 +84,12 @@ def _mismatch(leg: str, reference: str, kind: str, what: str) -> Mismatch:
     return Mismatch(oracle="outputs", kind=kind, legs=(reference, leg), message=f"{leg} {what}")
 
 
-ORACLE = Oracle("outputs", judge)
+ORACLE = Oracle(
+    "outputs",
+    judge,
+    values=True,
+    coarse=True,
+    replayed=True,
+    rank=2,
+    expected="As many outputs as the module has, of the same shape, dtype and order.",
+)

@@ -110,4 +110,12 @@ def _merged(found: Iterable[Mismatch]) -> list[Mismatch]:
     return first_of_each(found, lambda mismatch: (mismatch.kind, mismatch.pass_name))
 
 
-ORACLE = Oracle(NAME, judge)
+ORACLE = Oracle(
+    NAME,
+    judge,
+    coarse=True,
+    lowered=True,
+    rank=5,
+    expected="The scales and zero points that PT2E chose are those of the compiled graph.",
+    wrong="gets other scales, zero points or bounds than the quantizer chose",
+)

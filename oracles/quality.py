@@ -107,4 +107,13 @@ def _mismatch(
     )
 
 
-ORACLE = Oracle("quality", judge, lambda observation, _: of_quantization(observation, _held))
+ORACLE = Oracle(
+    "quality",
+    judge,
+    lambda observation, _: of_quantization(observation, _held),
+    values=True,
+    coarse=True,
+    rank=3,
+    form="quality",
+    expected="The quantized module approximates the float module as closely as its scales allow.",
+)

@@ -23,7 +23,7 @@ from harness.evidence.judging import first_of_each
 from harness.evidence.observation import Mismatch, Observation, Oracle
 from harness.locate.divergence import DelegateComparison
 from harness.triage.unjudged.execution import of_streams
-from oracles import buffers
+from oracles.buffers import delegates_at_fault
 
 VELA = "Vela"
 
@@ -46,11 +46,11 @@ def judge(observation: Observation) -> list[Mismatch]:
         if comparison.stopped and not comparison.unimplemented and not comparison.issues
     }
     damaged = any(comparison.damaged for comparison in stopped.values())
-    told = [mismatch.message for mismatch in buffers.judge(observation)] if damaged else []
+    told = delegates_at_fault(observation) if damaged else frozenset[str]()
     return found + [
         _stopped(delegate, comparison.stopped)
         for delegate, comparison in stopped.items()
-        if comparison.stopped and not (comparison.damaged and any(f"{delegate} (" in text for text in told))
+        if comparison.stopped and not (comparison.damaged and delegate in told)
     ]
 
 
@@ -118,4 +118,14 @@ def _stopped(delegate: str, problem: str) -> Mismatch:
     )
 
 
-ORACLE = Oracle("stream", judge, lambda observation, _: of_streams(observation))
+ORACLE = Oracle(
+    "stream",
+    judge,
+    lambda observation, _: of_streams(observation),
+    coarse=True,
+    probed=True,
+    rank=1,
+    form="stream",
+    expected="Vela's command stream reads and writes only what belongs to it, and each operation once.",
+    wrong="gets a command stream that is wrong",
+)

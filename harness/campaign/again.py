@@ -11,11 +11,9 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.evidence.observation import oracle_named
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
-
-PROBED = ("deterministic", "metamorphic", "delegation", "stream", "model-unchanged")
-"""Oracles that may need a probe."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,6 @@ class Again:
             words += ["--correction", name]
         if self.engine != "default":
             words += ["--ethos-u-engine", self.engine]
-        if self.probes == "all" and oracle in PROBED:
+        if self.probes == "all" and oracle_named(oracle).probed:
             words += ["--probes", "all"]
         return shlex.join(words)

@@ -16,6 +16,7 @@ import msgspec
 from harness import __version__
 from harness.campaign.again import Again
 from harness.compat.releases import installed
+from harness.evidence.observation import oracle_named
 from harness.evidence.reasons import by_kind
 from harness.pipeline.legs import legs
 from harness.triage.buckets import any_family
@@ -149,10 +150,4 @@ def by_cause(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
 
 def rank(finding: Finding) -> int:
     """Where its oracle stands among the oracles: wrong values first, crashes last."""
-    return _ORACLES.index(finding.oracle) if finding.oracle in _ORACLES else len(_ORACLES)
-
-
-_ORACLES = (
-    *("numeric", "stream", "outputs", "quality", "metamorphic", "qparams", "constants"),
-    *("buffers", "deterministic", "model-unchanged", "crash"),
-)
+    return oracle_named(finding.oracle).rank

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from harness.case.case import Case
 from harness.case.distributions import Array
@@ -244,19 +244,49 @@ class Unjudged:
     unit: str = "elements"
 
 
+ReproForm = Literal["crash", "values", "quality", "unchanged", "borders", "zero_points", "stream"]
+
+
 @dataclass(frozen=True)
 class Oracle:
-    """One oracle: a name and a pure function from an observation to mismatches.
+    """One oracle: a name, a pure function from an observation to mismatches, and what the engine must know of it.
 
     :param unjudged: what it could not judge, from the observation and its own mismatches; None if it always can.
+    :param values: does it speak of values that a program returns? Its coarse buckets may then hold several causes.
+    :param coarse: do its coarse buckets say too little, so that operators have to say which bug it is?
+    :param replayed: is its wrong value one that the graph after each pass can be evaluated for?
+    :param lowered: does it need nothing but the lowering, neither a run nor a border of the program?
+    :param probed: may a probe be what shows its mismatches?
+    :param rank: its place in listings, the worst harm first.
+    :param form: what a repro script looks at, unless Vela is to blame (``harness.reports.bugs.script``).
+    :param expected: what a report says should be, a sentence.
+    :param wrong: what a report says of the lowered module, a verb and its object.
     """
 
     name: str
     judge: Callable[[Observation], list[Mismatch]]
     unjudged: Callable[[Observation, Sequence[Mismatch]], Iterable[Unjudged]] | None = None
+    values: bool = False
+    coarse: bool = False
+    replayed: bool = False
+    lowered: bool = False
+    probed: bool = False
+    rank: int = 99
+    form: ReproForm = "values"
+    expected: str = "No difference."
+    wrong: str = "comes out wrong"
+
+
+CRASH = "crash"
+"""The one oracle that the engine names: it speaks of failures, and only the engine sees a worker die."""
 
 
 @cache
 def oracles() -> Mapping[str, Oracle]:
     """Every oracle of ``oracles``, by name."""
     return entries("oracle", "oracles", "ORACLE")
+
+
+def oracle_named(name: str) -> Oracle:
+    """The oracle of a finding; one that says nothing of itself, if the finding is of another release of armdiff."""
+    return oracles().get(name) or Oracle(name, lambda observation: [])

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from harness.campaign.again import Again
 from harness.campaign.summary import Tally, by_cause
+from harness.evidence.observation import oracle_named
 from harness.triage.corpus import Entry
 from harness.triage.findings import Finding, measured_size
 from harness.triage.known import kind_of_proof
@@ -126,7 +127,7 @@ def _described(finding: Finding, again: Again) -> list[str]:
     lines = [head, f"        {finding.message}"]
     if finding.place is not None and finding.place.graph == "tosa":
         lines.append(f"        place: {finding.place}")
-    if finding.detail and finding.oracle == "numeric" and not finding.known:
+    if finding.detail and oracle_named(finding.oracle).values and not finding.known:
         lines += [f"          {line}" for line in finding.detail.splitlines()]
     if finding.state == "resembling":
         lines.append(f"        resembles {finding.entry}")

@@ -17,11 +17,6 @@ from harness.case.target import parse_target
 from harness.evidence.observation import Mismatch
 
 BUCKET_VERSION = "v1"
-CRASH = "crash"
-VALUE_ORACLES = ("numeric", "outputs", "quality", "metamorphic")
-"""Oracles that speak of values: their coarse buckets may hold several causes."""
-COARSE_ORACLES = (*VALUE_ORACLES, "qparams", "constants", "stream", "buffers")
-"""Oracles whose coarse buckets say too little: which bug it is, the operators have to say as well."""
 NO_OUTPUT = "no native output"
 """What is said of a process that died without a word."""
 SILENT_DEATH = f"|{NO_OUTPUT.replace(' ', '-')}|"

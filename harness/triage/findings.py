@@ -22,8 +22,8 @@ from harness.case.case import Case
 from harness.case.chains import operator_chain
 from harness.case.place import Place
 from harness.evidence.inspection.surroundings import case_place
-from harness.evidence.observation import Mismatch
-from harness.triage.buckets import CRASH, bucket_of
+from harness.evidence.observation import CRASH, Mismatch
+from harness.triage.buckets import bucket_of
 
 DOMAINS = "quantized values: "
 """Begins the line of a crash finding's detail that lists what PT2E had decided by then."""

@@ -18,11 +18,9 @@ import msgspec
 
 from harness.case.chains import contains_in_order
 from harness.case.target import parse_target
+from harness.evidence.observation import CRASH, oracle_named
 from harness.triage.buckets import (
-    COARSE_ORACLES,
-    CRASH,
     SILENT_DEATH,
-    VALUE_ORACLES,
     VELA_STAGE,
     any_family,
     any_pass,
@@ -76,10 +74,10 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
             return False
         # the frame in which Python raised says enough; all else needs its operators as well
         native = finding.oracle == CRASH and (finding.stage == VELA_STAGE or SILENT_DEATH in finding.bucket)
-        coarse = finding.oracle in COARSE_ORACLES or finding.stage.startswith("leg:") or native
+        coarse = oracle_named(finding.oracle).coarse or finding.stage.startswith("leg:") or native
         if coarse and not contains_in_order(finding.chain, self.operators):
             return False
-        unblamed = finding.oracle in VALUE_ORACLES and pass_of(finding.bucket) is None
+        unblamed = oracle_named(finding.oracle).values and pass_of(finding.bucket) is None
         places = any_pass if unblamed else str
         seen = places(any_family(finding.bucket))
         if seen in (places(any_family(bucket)) for bucket in self.also):

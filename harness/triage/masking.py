@@ -24,8 +24,8 @@ from harness.case.chains import operator_chain
 from harness.case.place import Fact, Place
 from harness.case.target import parse_target
 from harness.evidence.inspection.surroundings import CONSTANTS, case_place, seen_place, tosa_place
-from harness.evidence.observation import DelegateRecord
-from harness.triage.buckets import BUCKET_VERSION, CRASH, kind_of_bucket
+from harness.evidence.observation import CRASH, DelegateRecord
+from harness.triage.buckets import BUCKET_VERSION, kind_of_bucket
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, judged
 

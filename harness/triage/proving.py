@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from harness.case.case import Graph
 from harness.case.chains import has_pattern
 from harness.corrections import corrections
-from harness.triage.buckets import CRASH, any_range, oracle_of
+from harness.evidence.observation import CRASH
+from harness.triage.buckets import any_range, oracle_of
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, proved
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.evidence.observation import CRASH
 from harness.triage.lines import OLDEST_FIRST
 
 HAS_IT = ("reproduces", "crashes differently", "differs")
@@ -102,7 +103,7 @@ def _state(row: Mapping[str, Any]) -> str:
         return "fixed"
     if row["outcome"] == "reproduces":
         return "reproduces"
-    crashes = any(item["oracle"] == "crash" for item in row["findings"])
+    crashes = any(item["oracle"] == CRASH for item in row["findings"])
     return "crashes differently" if crashes else "differs"
 
 

@@ -26,7 +26,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from harness.case.reading import read_case
-from harness.evidence.observation import Failure, Observation
+from harness.evidence.observation import CRASH, Failure, Observation
 from harness.triage.buckets import NO_OUTPUT
 from harness.triage.findings import Finding, finding_of
 from harness.triage.known import judged
@@ -358,7 +358,7 @@ def finding_of_death(path: str, death: Death) -> Finding:
 
     case = read_case(Path(path))
     detail = "\n".join(death.log.splitlines()[-_DETAIL_LINES:])
-    [mismatch] = oracles()["crash"].judge(Observation(case, failure=replace(failure_of_death(death), detail=detail)))
+    [mismatch] = oracles()[CRASH].judge(Observation(case, failure=replace(failure_of_death(death), detail=detail)))
     return finding_of(mismatch, case, path, detail)
 
 

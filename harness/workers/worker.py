@@ -28,8 +28,7 @@ import msgspec
 from harness.case.errors import ArmdiffError, OwnFault, is_ours
 from harness.compat.warm.collecting import between_cases
 from harness.compat.warm.tricks import names, warm_up
-from harness.evidence.observation import Mismatch, Observation, Unjudged
-from harness.triage.buckets import CRASH, VALUE_ORACLES
+from harness.evidence.observation import CRASH, Mismatch, Observation, Unjudged, oracle_named
 from harness.triage.findings import DOMAINS, Finding
 from harness.triage.proving import Prover, Remembered
 from harness.triage.unjudged.execution import of_own_fault
@@ -300,7 +299,7 @@ def _settled(finding: Finding, task: Task, prover: Prover) -> Finding | None:
     proved = prover.resembling(finding)
     if proved.known:
         return proved
-    told = finding.bucket in task.confirmed and finding.oracle not in VALUE_ORACLES
+    told = finding.bucket in task.confirmed and not oracle_named(finding.oracle).values
     return prover.unlike_any(proved) if told else None
 
 

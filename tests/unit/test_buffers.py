@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.artifacts.planning import clobbers, misaligned, outside, plan_faults
-from harness.artifacts.program import Call, Place, Plan, ProgramTensor, ProgramValue
+from harness.artifacts.program import Call, Place, Plan, Program, ProgramDelegate, ProgramTensor, ProgramValue
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
 from harness.artifacts.vela import VelaIO, VelaPayload
 from harness.compat.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
@@ -222,6 +222,19 @@ def test_a_damaged_program_is_one_mismatch():
     [found] = buffers.judge(seen)
     assert (found.kind, found.stage) == ("damaged artifact", "emit")
     assert "ExecuTorch program" in found.message
+
+
+def test_a_delegate_is_at_fault_if_a_mismatch_tells_of_it(monkeypatch):
+    dropped = record(name="d0", tosa_inputs=("x",))
+    lowering = replace(CLEAN.lowering, delegates=(dropped, record(name="d1"), record(name="d2")), program=b"")
+    seen = replace(CLEAN, lowering=lowering)
+    assert buffers.delegates_at_fault(seen) == {"d0"}
+    held = ProgramDelegate("EthosUBackend", b"other", 0)
+    program = Program((replace(plan(tensor(), calls=[Call("delegate", delegate=0)]), delegates=(held,)),))
+    monkeypatch.setattr(buffers, "decode_program", lambda data: program)
+    alone = replace(seen, lowering=replace(lowering, delegates=(record(name="d1"),), program=b"x"))
+    assert next(item.kind for item in buffers.judge(alone)) == "payload differs"
+    assert buffers.delegates_at_fault(alone) == {"d1"}
 
 
 def test_nothing_is_said_of_a_lowering_that_failed():

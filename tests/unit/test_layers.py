@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.evidence.observation import oracles
 
 ROOT = Path(harness.__file__).parent
 OUTSIDE = ("generators", "oracles")
@@ -155,3 +156,51 @@ def test_the_harness_imports_generators_and_oracles_only_where_it_uses_them(modu
 
 def test_the_benchmark_can_be_imported_first():
     subprocess.run([sys.executable, "-c", "import harness.cli.benchmark.contestant"], check=True)
+
+
+def oracles_named(node: ast.AST) -> set[object]:
+    """Names of oracles that a finding's oracle is held against, that a table of oracles is asked for, or in a list."""
+    match node:
+        case ast.Compare(left=left, comparators=others) if any(
+            ast.unparse(item).endswith((".oracle", "['oracle']")) for item in (left, *others)
+        ):
+            parts: list[ast.AST | None] = [*ast.walk(node)]
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="oracles"))):
+            parts = [node.slice]
+        case (
+            ast.Tuple(elts=[_, _, *_] as parts) | ast.List(elts=[_, _, *_] as parts) | ast.Set(elts=[_, _, *_] as parts)
+        ):
+            pass
+        case ast.Dict(keys=[_, _, *_] as parts):
+            pass
+        case _:
+            return set()
+    found = {item.value for item in parts if isinstance(item, ast.Constant)}
+    listed = not isinstance(node, (ast.Compare, ast.Subscript))
+    return set() if listed and not found <= set(oracles()) else found & set(oracles())
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ('finding.oracle == "numeric"', {"numeric"}),
+        ('item["oracle"] in ("crash", "quality")', {"crash", "quality"}),
+        ('oracles()["stream"].judge(seen)', {"stream"}),
+        ('RANKS = ("numeric", "stream", "outputs")', {"numeric", "stream", "outputs"}),
+        ('BLOCKS = ("inputs", "outputs")', set()),
+    ],
+)
+def test_where_code_names_an_oracle(code: str, named: set[str]) -> None:
+    assert set().union(*(oracles_named(node) for node in ast.walk(ast.parse(code)))) == named
+
+
+def test_nothing_but_an_oracle_s_own_file_names_it(modules: dict[str, Path]) -> None:
+    """What the engine must know of an oracle is a field of its entry, never its name in a list."""
+    found = {
+        module: named
+        for module, file in modules.items()
+        if module.startswith("harness.")
+        and (named := set().union(*(oracles_named(node) for node in ast.walk(ast.parse(file.read_text())))))
+    }
+    # a worker tries whether ``numeric`` sees a planted error
+    assert found == {"harness.workers.worker": {"numeric"}}

@@ -32,9 +32,6 @@ from harness.triage.findings import Finding, finding_of
 from harness.workers.protocol import SweepTask, Swept, SweptCase
 from harness.workers.running import InvalidCase, built, run_eager
 
-JUDGES = ("crash", "qparams", "constants")
-"""The oracles that need neither a run nor a border of the program."""
-
 _Sample = tuple[torch.Tensor, ...]
 
 
@@ -124,8 +121,9 @@ def _lower(variants: Sequence[_Variant], clock: StageClock) -> None:
 
 def _findings(variant: _Variant, clock: StageClock) -> Iterator[Finding]:
     with clock.stage("oracles"):
-        seen = variant.seen
-        found = [item for name in JUDGES for item in oracles()[name].judge(seen)] if seen is not None else []
+        seen = [variant.seen] if variant.seen is not None else []
+        judges = [oracle.judge for oracle in oracles().values() if oracle.lowered]
+        found = [item for judge in judges for observation in seen for item in judge(observation)]
     for mismatch in found:
         if not mismatch.information:
             yield finding_of(mismatch, variant.case, variant.path)

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from harness.campaign.certify.evidence import Outcome, Verdict
 from harness.corrections import Correction
+from harness.evidence.observation import CRASH
 from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Entry, resembled_by
 from harness.triage.findings import Finding
@@ -45,7 +46,7 @@ def _identity(finding: Finding) -> Hashable:
 
 def _ended_before_vela(stock: Sequence[Finding]) -> bool:
     """Did the stock compile raise before Vela was given anything?"""
-    return any(item.oracle == "crash" and item.stage in _BEFORE_VELA for item in stock)
+    return any(item.oracle == CRASH and item.stage in _BEFORE_VELA for item in stock)
 
 
 def _is_vela_s(finding: Finding) -> bool:

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from harness.campaign.again import PROBED
 from harness.case.recipe import parse_recipe
 from harness.evidence.agreement import DIFFERS_FROM_TOSA
-from harness.triage.buckets import OUT_OF_RANGE, VALUE_ORACLES, any_range
+from harness.evidence.observation import oracle_named
+from harness.triage.buckets import OUT_OF_RANGE, any_range
 from harness.triage.corpus import Entry, shown_by
 from harness.triage.findings import Finding
 
@@ -87,7 +87,8 @@ def sharing(finding: Finding, corpus: Sequence[Entry]) -> Callable[[Finding], bo
     entry = shown_by(corpus, finding)
 
     def shares(item: Finding) -> bool:
-        if item.information != finding.information or (item.oracle in PROBED and finding.oracle not in PROBED):
+        beside = oracle_named(item.oracle).probed and not oracle_named(finding.oracle).probed
+        if item.information != finding.information or beside:
             return False
         if shown_by(corpus, item) != entry:
             return False
@@ -105,7 +106,7 @@ def any_operation(bucket: str) -> str:
 
 def _harm(finding: Finding) -> Harm:
     kind = STRUCTURE
-    if finding.oracle in VALUE_ORACLES:
+    if oracle_named(finding.oracle).values:
         kind = VALUES_OUT_OF_RANGE if finding.kind.endswith(OUT_OF_RANGE) else VALUES
     measured, unit = finding.measured, str(finding.measured.get("unit", ""))
     distance = measured.get("distance", measured.get("excess"))

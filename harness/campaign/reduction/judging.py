@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.campaign.again import PROBED
 from harness.campaign.campaign import write_case
 from harness.campaign.reduction.harm import Harm, any_operation, harm_of, sharing, worst_of
 from harness.campaign.reduction.search import Verdict
 from harness.case.case import Case, case_digest
+from harness.evidence.observation import oracle_named
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.triage.corpus import Entry, shown_by
@@ -48,7 +48,7 @@ class BucketJudge:
     def __post_init__(self) -> None:
         self._entry = shown_by(self.corpus, self.finding)
         self._shares = sharing(self.finding, self.corpus)
-        self._probes: ProbeMode = "all" if self.finding.oracle in PROBED else "none"
+        self._probes: ProbeMode = "all" if oracle_named(self.finding.oracle).probed else "none"
 
     def __call__(self, cases: Sequence[Case]) -> list[Verdict]:
         tasks = [

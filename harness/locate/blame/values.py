@@ -16,7 +16,7 @@ import numpy as np
 from harness.case.distributions import Array
 from harness.evidence.agreement import KINDS
 from harness.evidence.judging import reference_leg
-from harness.evidence.observation import Domain, Envelope, Mismatch, Observation
+from harness.evidence.observation import Domain, Envelope, Mismatch, Observation, oracle_named
 from harness.evidence.rounding.interval import FLOAT32_EPSILON
 from harness.locate.blame.bracket import Judge, Outputs, blamed, bracket_values
 from harness.pipeline.lowering import Lowered
@@ -30,10 +30,10 @@ def blamed_values(mismatch: Mismatch, observation: Observation, lowered: Lowered
 
     No pass carries a quantize node's qmin into TOSA: a lost qmin is none's in particular.
     """
-    if mismatch.oracle not in ("numeric", "outputs") or mismatch.pass_name or mismatch.kind.startswith(_NO_BLAME):
+    if not oracle_named(mismatch.oracle).replayed or mismatch.pass_name or mismatch.kind.startswith(_NO_BLAME):
         return mismatch
     run = mismatch.measured.get("input", 0)
-    output = mismatch.measured.get("output") if mismatch.oracle == "numeric" else None
+    output = mismatch.measured.get("output")
     if not isinstance(run, int) or observation.rounding is None:
         return mismatch
     return blamed(mismatch, bracket_values(lowered, observation.inputs[run].arrays, judge_of(observation, run, output)))
@@ -83,6 +83,6 @@ def _apart(one: Array, other: Array) -> Array:
 
 def unblamed(mismatch: Mismatch) -> Mismatch:
     """The mismatch as it was before its values were bracketed: what one run says without graphs."""
-    if mismatch.oracle not in ("numeric", "outputs") or mismatch.kind in KINDS:
+    if not oracle_named(mismatch.oracle).replayed or mismatch.kind in KINDS:
         return mismatch
     return replace(mismatch, pass_name=None, last_right=None)

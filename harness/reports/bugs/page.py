@@ -26,10 +26,11 @@ from harness.case.target import parse_target
 from harness.compat.releases import PACKAGES, TABLE
 from harness.compat.vela import default_configuration
 from harness.corrections.correction import Change, Correction
+from harness.evidence.observation import CRASH, oracle_named
 from harness.reports.bugs.script import OWN_ERROR, environment
 from harness.reports.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
 from harness.reports.reporting.words import operator_name
-from harness.triage.buckets import VALUE_ORACLES, VELA_STAGE
+from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Status
 from harness.triage.findings import Finding, measured_size
 
@@ -38,32 +39,12 @@ _WORDS = {
     "fixed": "does not show",
     "hidden": "cannot be told: another failure comes first",
 }
-_EXPECTED = {
-    "crash": "The module lowers and runs; or the partitioner leaves the pattern to the CPU, with a reason.",
-    "numeric": "The compiled program returns what the quantized module returns, up to the rounding that TOSA allows.",
-    "outputs": "As many outputs as the module has, of the same shape, dtype and order.",
-    "quality": "The quantized module approximates the float module as closely as its scales allow.",
-    "qparams": "The scales and zero points that PT2E chose are those of the compiled graph.",
-    "constants": "Every constant of the compiled graph is the value that the quantized module implies.",
-    "buffers": "Program, TOSA graph and payload agree on number, order, dtype, shape and bytes of every buffer.",
-    "stream": "Vela's command stream reads and writes only what belongs to it, and each operation once.",
-    "model-unchanged": "Quantizing a graph does not change the parameters and buffers of the user's module.",
-    "deterministic": "The same module gives the same program.",
-    "metamorphic": "Twins of a module that mean the same return the same bits.",
-}
 
 
 _FIRST_WRONG = "first wrong: "
 """What the message of a wrong command stream says before the operation."""
 _MOST_LINES = 40
 """Lines of a module that are shown outside the script."""
-
-_WRONG = {
-    "buffers": "gives a program whose buffers do not fit together",
-    "constants": "gets other constants",
-    "qparams": "gets other scales, zero points or bounds than the quantizer chose",
-    "stream": "gets a command stream that is wrong",
-}
 
 
 @dataclass(frozen=True)
@@ -103,7 +84,7 @@ def report_text(facts: Facts) -> str:
     """The whole report."""
     finding, case = facts.finding, facts.case
     shown = facts.verified.outcome == SHOWS  # the script prints the traceback itself
-    wrong_values = facts.of_vela and finding.oracle in VALUE_ORACLES
+    wrong_values = facts.of_vela and oracle_named(finding.oracle).values
     context: dict[str, Any] = {
         "title": facts.status.title,
         "vela": facts.of_vela,
@@ -116,7 +97,7 @@ def report_text(facts: Facts) -> str:
         "command": _command(case, facts.verified),
         "message": _message(finding),
         "output": facts.verified.output,
-        "detail": readable(finding.detail) if wrong_values or (finding.oracle == "crash" and not shown) else "",
+        "detail": readable(finding.detail) if wrong_values or (finding.oracle == CRASH and not shown) else "",
         "detail_title": "Around the first wrong operation" if wrong_values else "Traceback",
         "expected": _expected(facts),
         "blame": _blame(facts),
@@ -142,7 +123,7 @@ def _message(finding: Finding) -> str:
     """What armdiff said, with the words of its own explained."""
     text = _sentence(without_paths(finding.message)).replace("during leg:tosa-reference", "on the TOSA reference model")
     text = text.removeprefix(f"{OWN_ERROR} on the TOSA reference model: ")
-    if finding.pass_name == "Vela" and finding.oracle in VALUE_ORACLES:
+    if finding.pass_name == "Vela" and oracle_named(finding.oracle).values:
         text = f"The command stream, executed on armdiff's model of the Ethos-U: {text}"
     return text
 
@@ -162,7 +143,7 @@ def title_of(finding: Finding) -> str:
     """A title for a bug that nobody has named yet."""
     chain = " -> ".join(operator_name(item) for item in finding.chain if item != GETITEM) or "module"
     size = measured_size(finding.measured)
-    what = {"crash": finding.message.split(":", 1)[0]}.get(finding.oracle, finding.kind)
+    what = finding.message.split(":", 1)[0] if finding.oracle == CRASH else finding.kind
     whose = "Vela" if finding.pass_name == "Vela" else "Arm backend"
     return f"{whose}: {chain} on {finding.target}: {what}{f' ({size})' if size else ''}"
 
@@ -179,22 +160,19 @@ def _summary(facts: Facts) -> str:
     module = f"module with {chain}" if chain else "module"
     lowered = f"A {module}, lowered for `{finding.target}` with {_widths(finding.recipe)}"
     size = measured_size(finding.measured)
-    match finding.oracle:
-        case "crash" if finding.stage.startswith("leg:"):
-            return (
-                f"{lowered}, gives a program that cannot be run with the TOSA reference model in its delegates' place."
-            )
-        case "crash" if finding.stage == VELA_STAGE:
-            return f"{lowered}, gives a TOSA graph that Vela does not compile."
-        case "crash":
-            return f"Lowering a {module} for `{finding.target}` with {_widths(finding.recipe)} fails."
-        case "model-unchanged":
-            return f"Quantizing a {module} with {_widths(finding.recipe)} changes the module itself."
-        case oracle if oracle in VALUE_ORACLES:
-            apart = f", up to {size} off" if size else ""
-            return f"{lowered}, returns wrong values{apart} ({finding.kind})."
-    what = _WRONG.get(finding.oracle, "comes out wrong")
-    return f"{lowered}, {what} ({finding.kind})."
+    oracle = oracle_named(finding.oracle)
+    if finding.oracle == CRASH and finding.stage.startswith("leg:"):
+        return f"{lowered}, gives a program that cannot be run with the TOSA reference model in its delegates' place."
+    if finding.oracle == CRASH and finding.stage == VELA_STAGE:
+        return f"{lowered}, gives a TOSA graph that Vela does not compile."
+    if finding.oracle == CRASH:
+        return f"Lowering a {module} for `{finding.target}` with {_widths(finding.recipe)} fails."
+    if oracle.form == "unchanged":
+        return f"Quantizing a {module} with {_widths(finding.recipe)} changes the module itself."
+    if oracle.values:
+        apart = f", up to {size} off" if size else ""
+        return f"{lowered}, returns wrong values{apart} ({finding.kind})."
+    return f"{lowered}, {oracle.wrong} ({finding.kind})."
 
 
 def _widths(recipe: str) -> str:
@@ -210,21 +188,21 @@ def _widths(recipe: str) -> str:
 
 def _expected(facts: Facts) -> str:
     finding = facts.finding
-    if finding.oracle == "crash" and finding.stage == VELA_STAGE:
+    if finding.oracle == CRASH and finding.stage == VELA_STAGE:
         return (
             "Vela compiles the graph; or ExecuTorch does not make it: the partitioner leaves the pattern to the "
             "CPU or a pass lowers it otherwise."
         )
-    if facts.of_vela and finding.oracle in VALUE_ORACLES:
+    if facts.of_vela and oracle_named(finding.oracle).values:
         return "The command stream returns what the TOSA reference model returns for the TOSA file that Vela compiled."
-    return _EXPECTED.get(finding.oracle, "No difference.")
+    return oracle_named(finding.oracle).expected
 
 
 def _blame(facts: Facts) -> str:
     """Which pass (or operation), how that is known, and the root cause as far as somebody has found it."""
     finding, reasons = facts.finding, []
     name = finding.pass_name or ""
-    if facts.of_vela and finding.oracle in VALUE_ORACLES:
+    if facts.of_vela and oracle_named(finding.oracle).values:
         _, marked, first = finding.message.partition(_FIRST_WRONG)
         if marked:
             how = (
@@ -237,12 +215,12 @@ def _blame(facts: Facts) -> str:
     elif ".." in name:
         first, _, last = name.partition("..")
         reasons.append(f"Right after `{first}`, wrong after `{last}`; the graph between them could not be evaluated.")
-    elif name and finding.oracle in VALUE_ORACLES:
+    elif name and oracle_named(finding.oracle).values:
         reasons.append(
             f"`{name}` is the first after which the graph returns something else: armdiff evaluated it after each pass "
             "of the Arm pass manager, on the input that shows the bug."
         )
-    elif name and finding.oracle == "crash":
+    elif name and finding.oracle == CRASH:
         reasons.append(f"The error is raised in `{name}`.")
     elif name:
         reasons.append(f"`{name}` is the first after which this is so: armdiff looked at the graph after each pass.")
@@ -251,7 +229,7 @@ def _blame(facts: Facts) -> str:
 
 
 def _noise(finding: Finding, verified: Verified) -> str:
-    if finding.oracle not in VALUE_ORACLES:
+    if not oracle_named(finding.oracle).values:
         return ""
     if finding.pass_name == "Vela":
         return (
@@ -259,7 +237,7 @@ def _noise(finding: Finding, verified: Verified) -> str:
             "command stream has nothing to round differently. Every bit has to agree."
         )
     bound, distance, unit = (finding.measured.get(key) for key in ("bound", "distance", "unit"))
-    if finding.oracle == "quality" or bound is None or distance is None:
+    if oracle_named(finding.oracle).form == "quality" or bound is None or distance is None:
         return "What quantization itself may do was derived from scales and weights; the difference is beyond it."
     inside, where = finding.measured.get("in_range"), ""
     if inside is not None:

@@ -24,7 +24,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import jinja2
 
@@ -37,13 +37,12 @@ from harness.case.registry import operators
 from harness.case.sampling import evaluation_inputs
 from harness.case.target import parse_target
 from harness.compat.releases import PACKAGES
+from harness.evidence.observation import CRASH, ReproForm, oracle_named
 from harness.reports.bugs import calls
 from harness.reports.bugs.values import DRAWING, Values
 from harness.reports.bugs.verifying import VALUES
 from harness.triage.buckets import VELA_STAGE
 from harness.triage.findings import Finding
-
-Form = Literal["crash", "values", "quality", "unchanged", "borders", "zero_points", "stream"]
 
 OWN_ERROR = "ReferenceModelError"
 """armdiff's own type for an invalid answer; a script raises RuntimeError with the same words."""
@@ -58,27 +57,17 @@ class Script:
     :param values: what has to be written beside it.
     """
 
-    form: Form
+    form: ReproForm
     text: str
     values: Values
 
 
-def form_of(finding: Finding) -> Form:
+def form_of(finding: Finding) -> ReproForm:
     """What a script has to look at to show a finding."""
-    vela = finding.pass_name == "Vela" or finding.stage == VELA_STAGE
-    if vela or finding.oracle == "stream":
+    if finding.pass_name == "Vela" or finding.stage == VELA_STAGE:
         return "stream"
-    if finding.oracle == "crash":
-        return "crash"
-    if finding.oracle == "buffers":
-        return "borders"
-    if finding.oracle == "model-unchanged":
-        return "unchanged"
-    if finding.oracle == "quality":
-        return "quality"
-    if finding.kind == "zero point differs":
-        return "zero_points"
-    return "values"
+    form = oracle_named(finding.oracle).form
+    return "zero_points" if form == "values" and finding.kind == "zero point differs" else form
 
 
 def write_script(
@@ -228,7 +217,7 @@ def _quality(case: Case, finding: Finding) -> dict[str, Any]:
 
 
 def _stream(case: Case, finding: Finding) -> dict[str, Any]:
-    crash, counts = finding.oracle == "crash", finding.kind == "output count"
+    crash, counts = finding.oracle == CRASH, finding.kind == "output count"
     duplicate, number = finding.kind.startswith("duplicate"), signal_of(finding)
     ended = f"exit status {-number}" if number is not None else ""  # as subprocess tells a signal
     return {

@@ -22,6 +22,7 @@ from typing import TypeVar
 from harness.campaign.runs import Minimized, Run
 from harness.campaign.summary import rank
 from harness.case.case import Case
+from harness.evidence.observation import CRASH
 from harness.reports.reporting.histograms import Histogram, histograms
 from harness.reports.reporting.material import Drawn, Judged, Seen, bug_folder, case_at, case_file
 from harness.reports.reporting.words import operator_name
@@ -108,7 +109,7 @@ class Bucket:
         """Stage and pass, in words."""
         if self.pass_name is None:
             return f"stage {self.stage}, no pass is blamed"
-        verb = "raised in" if self.oracle == "crash" else "first wrong after"
+        verb = "raised in" if self.oracle == CRASH else "first wrong after"
         verb = "blamed on" if self.pass_name in PROGRAMS else verb
         return f"stage {self.stage}, {verb} {self.pass_name}"
 
@@ -319,7 +320,7 @@ LONGEST = 5
 def _title(finding: Finding, shown: Shown) -> str:
     """What a maintainer would call a new bucket: what is wrong, and in which operators."""
     what = finding.kind
-    if finding.oracle == "crash":
+    if finding.oracle == CRASH:
         what = f"{finding.measured.get('type', what)} during {finding.stage}"
     what = f"{what[:1].upper()}{what[1:]}"
     return f"{what} in {_chain(shown.chain)}" if shown.chain else what

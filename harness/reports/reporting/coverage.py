@@ -22,13 +22,13 @@ from harness.case.checking import value_types
 from harness.case.constants import CONSTANT_KINDS
 from harness.case.recipe import parse_recipe
 from harness.case.registry import calibration_kinds, operators
+from harness.evidence.observation import CRASH
 from harness.reports.reporting.material import Drawn, Judged
 from harness.reports.reporting.passes import Passes, passes
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
 
 OUTCOMES = ("clean", "known", "new", "invalid", "problem")
-CRASHES = "crash"
 ANY_NODES = "float=…"
 
 
@@ -171,7 +171,7 @@ def outcomes(judged: Judged) -> Grid:
         rows[done.result.target or "no target"].update(_outcomes(done.result, found[done.number]))
     names = tuple(target for target in judged.targets if target in rows)
     beyond = tuple(sorted(set(rows) - set(names)))
-    return Grid("target", (*names, *beyond), (*OUTCOMES, CRASHES), {row: dict(count) for row, count in rows.items()})
+    return Grid("target", (*names, *beyond), (*OUTCOMES, CRASH), {row: dict(count) for row, count in rows.items()})
 
 
 def _outcomes(result: CaseResult, findings: Sequence[Finding]) -> Iterator[str]:
@@ -183,5 +183,5 @@ def _outcomes(result: CaseResult, findings: Sequence[Finding]) -> Iterator[str]:
         yield "new"
     else:
         yield "known" if findings else "clean"
-    if any(finding.oracle == "crash" for finding in findings):
-        yield CRASHES
+    if any(finding.oracle == CRASH for finding in findings):
+        yield CRASH

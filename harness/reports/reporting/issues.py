@@ -28,10 +28,11 @@ import msgspec
 from harness.campaign.runs import Run, cannot_write
 from harness.case.chains import contains_in_order
 from harness.case.errors import BadInput
+from harness.evidence.observation import oracle_named
 from harness.reports.reporting.buckets import Bucket, Bug, bucket_folder
 from harness.reports.reporting.report import Report
 from harness.reports.reporting.words import counted
-from harness.triage.buckets import COARSE_ORACLES, VALUE_ORACLES, any_family, any_pass, any_range, oracle_of, pass_of
+from harness.triage.buckets import any_family, any_pass, any_range, oracle_of, pass_of
 from harness.triage.given import checked_bucket, listed, text_of
 
 MOST = 10
@@ -61,8 +62,8 @@ class Filed:
         theirs, _, filed = any_range(any_family(self.key)).partition("#")
         ours, _, operators = any_range(any_family(final)).partition("#")
         oracle = oracle_of(ours)
-        values = oracle in COARSE_ORACLES and bool(filed and operators)
-        if values and oracle in VALUE_ORACLES and None in (pass_of(theirs), pass_of(ours)):
+        values = oracle_named(oracle).coarse and bool(filed and operators)
+        if values and oracle_named(oracle).values and None in (pass_of(theirs), pass_of(ours)):
             theirs, ours = any_pass(theirs), any_pass(ours)
         if theirs != ours or not values:
             return theirs == ours

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from harness.case.arrays import Array
 from harness.case.case import Attributes
-from harness.case.distributions import Array, CalibrationKind
+from harness.case.distributions import CalibrationKind
 from harness.case.operators import Draw
 
 Random = np.random.Generator

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.evidence.judging import TOSA, place
 from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
 from harness.pipeline.probes.results import TwinRun

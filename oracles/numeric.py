@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from harness.artifacts.tosa import decode_tosa
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.place import Fact, Place
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, judged
 from harness.evidence.comparing import Comparison, compare, comparisons

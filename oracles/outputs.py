@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.evidence.judging import compiled_legs, reference_leg
 from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
 

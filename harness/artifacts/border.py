@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaTensor, decode_tosa
 from harness.artifacts.vela import VelaPayload
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.errors import BadInput
 
 _DTYPES = {"BOOL": "bool", "INT8": "i1", "INT16": "i2", "INT32": "i4", "INT48": "i8", "INT64": "i8"}

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from harness.artifacts.flatbuffer import budget_of
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.errors import BadInput
 from harness.compat.tosa import root_of, schema
 

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.case.arrays import Array
 from harness.case.aten import aten_call
 from harness.case.case import Case, Constant, Node, TensorType, case_digest
 from harness.case.checking import value_types
 from harness.case.constants import CONSTANT_KINDS
-from harness.case.distributions import Array
 from harness.case.errors import BadInput
 from harness.case.recipe import parse_recipe
 from harness.case.registry import operators

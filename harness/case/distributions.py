@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from harness.case.arrays import Array
 from harness.case.case import Attributes
 from harness.case.operators import Draw
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

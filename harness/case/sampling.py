@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.case.arrays import Array
 from harness.case.case import Case, Input
-from harness.case.distributions import Array
 from harness.case.errors import BadInput
 from harness.case.registry import calibration_kinds
 

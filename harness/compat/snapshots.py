@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 
 
 @dataclass(frozen=True)

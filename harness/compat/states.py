@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind, TensorArgument
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.compat.snapshots import NodeState, Qparams, Ref
 
 ORIGIN = "armdiff_origin"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 
 
 def schema(name: str) -> Any:

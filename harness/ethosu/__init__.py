@@ -12,12 +12,10 @@ has no notion of time; ``hazards`` reads the stream for what time could break.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from numpy.typing import NDArray
 
 from harness.artifacts.npz import payload_of_npz
 from harness.artifacts.vela import VelaPayload, decode_vela
+from harness.case.arrays import Array
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.machine import execute
 from harness.ethosu.records import StreamError, StreamIssue, Unimplemented
@@ -25,9 +23,7 @@ from harness.ethosu.records import StreamError, StreamIssue, Unimplemented
 __all__ = ["StreamError", "StreamIssue", "Unimplemented", "run"]
 
 
-def run(
-    payload: bytes | Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]], accelerator: str
-) -> list[NDArray[Any]]:
+def run(payload: bytes | Mapping[str, Array], inputs: Sequence[Array], accelerator: str) -> list[Array]:
     """Execute a payload on one set of inputs and return its outputs.
 
     :param payload: the bytes of an ExecuTorch delegate, or what ``numpy.load`` returns for the
@@ -50,7 +46,7 @@ def run(
     return [_unpadded(output, rank) for output in execution.outputs]
 
 
-def _unpadded(output: NDArray[Any], rank: int) -> NDArray[Any]:
+def _unpadded(output: Array, rank: int) -> Array:
     """Without leading ones, but not below ``rank`` axes."""
     shape = list(output.shape)
     while len(shape) > max(rank, 1) and shape[0] == 1:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.artifacts.vela import VelaIO, VelaPayload
+from harness.case.arrays import Array
 from harness.case.errors import BadInput
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
@@ -34,7 +34,6 @@ from harness.ethosu.records import LUT, Command, Step, StreamError, StreamIssue,
 from harness.ethosu.resize import resize
 from harness.ethosu.state import UnsetRegister
 
-Array = NDArray[Any]
 Watch = Callable[[Step, Ints | None], None]
 
 _KERNELS: Mapping[str, Callable[[Npu], None]] = {

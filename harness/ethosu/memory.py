@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.case.arrays import Array
 from harness.ethosu.records import FAST_SCRATCH, LUT, REGION_NAMES, SCRATCH, WEIGHTS
 
 Bytes = NDArray[np.uint8]
@@ -97,12 +98,12 @@ class Memory:
             raise OutOfBounds(number, 0, 0, "does not exist")
         return self._regions[number]
 
-    def read(self, region: int, window: Window, dtype: np.dtype[Any]) -> tuple[NDArray[Any], bool]:
+    def read(self, region: int, window: Window, dtype: np.dtype[Any]) -> tuple[Array, bool]:
         """A copy-free view of elements, and whether every byte of it was written before."""
         data, written = self._views(region, window, dtype)
         return data, bool((written == -1).all())
 
-    def write(self, region: int, window: Window, values: NDArray[Any]) -> None:
+    def write(self, region: int, window: Window, values: Array) -> None:
         """Store elements; ``values`` has the window's shape, and the dtype that memory shall hold."""
         if region == WEIGHTS:
             raise OutOfBounds(region, *window.span(), _READ_ONLY)
@@ -150,7 +151,7 @@ class Memory:
             raise OutOfBounds(region, start, end, f"has {len(held.data)} bytes")
         return held
 
-    def _views(self, region: int, window: Window, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _views(self, region: int, window: Window, dtype: np.dtype[Any]) -> tuple[Array, Array]:
         held = self._checked(region, *window.span())
         shadow = np.dtype(f"<i{window.itemsize}")
         shape, strides, offset = window.shape, window.strides, window.offset

@@ -9,12 +9,12 @@ operation. Vela 5.1.0 fills the latter from uninitialised memory for some convol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.artifacts.vela import VelaPayload, decode_vela
+from harness.case.arrays import Array
 from harness.case.errors import BadInput
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.commands import decode_commands, driver_actions
@@ -26,7 +26,7 @@ from harness.ethosu.state import kernel_of
 from harness.ethosu.weight_registers import Range, scale_layout, scale_ranges, weight_geometry, weight_ranges
 from harness.ethosu.weights import decode_scales, decode_weights
 
-Decode = Callable[[Subject, tuple[bytes, ...]], Mapping[str, NDArray[Any]]]
+Decode = Callable[[Subject, tuple[bytes, ...]], Mapping[str, Array]]
 
 
 def payload_difference(one: bytes, other: bytes) -> str:
@@ -115,7 +115,7 @@ def _decoded_differ(decode: Decode, pair: tuple[Subject, Subject], ranges: list[
     return ""
 
 
-def _weights(subject: Subject, streams: tuple[bytes, ...]) -> Mapping[str, NDArray[Any]]:
+def _weights(subject: Subject, streams: tuple[bytes, ...]) -> Mapping[str, Array]:
     registers, accelerator = subject.registers, subject.accelerator
     depthwise = subject.step.kind == "DEPTHWISE"
     depth = 1 if depthwise else registers.get("IFM_DEPTH_M1") + 1
@@ -123,7 +123,7 @@ def _weights(subject: Subject, streams: tuple[bytes, ...]) -> Mapping[str, NDArr
     return {"weights": decode_weights(streams, geometry, accelerator).values}
 
 
-def _scales(subject: Subject, streams: tuple[bytes, ...]) -> Mapping[str, NDArray[Any]]:
+def _scales(subject: Subject, streams: tuple[bytes, ...]) -> Mapping[str, Array]:
     registers, accelerator = subject.registers, subject.accelerator
     count = registers.get("OFM_DEPTH_M1") + 1
     records = decode_scales(streams, count, accelerator, *scale_layout(registers, accelerator))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.evidence.judging import FVP, MODEL, TOSA, compiled_legs
 from harness.evidence.observation import Observation
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from harness.artifacts.program import ProgramTensor
 from harness.artifacts.tosa import BITS, TosaBlock, TosaTensor
 from harness.artifacts.vela import VelaIO
+from harness.case.traits import TOSA_IN_PLACE
 from harness.compat.snapshots import NodeState, PassTrace, Snapshot
 from harness.evidence.observation import ValueType
 
@@ -35,9 +36,6 @@ _STORED = {
     "FP8E4M3": ("float8_e4m3fn",),
     "FP8E5M2": ("float8_e5m2",),
 }
-_MOVERS = frozenset(
-    ("RESHAPE", "SLICE", "IDENTITY", "CONCAT", "TRANSPOSE", "PAD", "REVERSE", "TILE", "RESCALE", "CLAMP", "CAST")
-)
 
 
 @dataclass(frozen=True)
@@ -205,7 +203,7 @@ def shared_root(block: TosaBlock, one: int, other: int) -> bool:
         found, waiting = {name}, [name]
         while waiting:
             producer = producers.get(waiting.pop())
-            if producer is None or producer.op not in _MOVERS:
+            if producer is None or producer.op not in TOSA_IN_PLACE:
                 continue
             new = [source for source in producer.inputs if source not in found]
             found.update(new)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.evidence.judging import reference_leg
 from harness.evidence.observation import Domain, Envelope, Observation

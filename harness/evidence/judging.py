@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.target import parse_target
 from harness.evidence.observation import LegResult, Mismatch, Observation
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
+from harness.case.arrays import Array
 from harness.case.case import Case
-from harness.case.distributions import Array
 from harness.case.place import Place
 from harness.case.registry import entries
 from harness.case.sampling import EvaluationInput

@@ -25,8 +25,8 @@ from harness.locate.divergence.origin import step_facts
 from harness.pipeline.probes import digest_number
 
 if TYPE_CHECKING:
+    from harness.case.arrays import Array
     from harness.case.case import Case
-    from harness.case.distributions import Array
     from harness.evidence.observation import DelegateRecord
     from harness.pipeline.lowering import Lowered
 

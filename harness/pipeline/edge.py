@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.compat.states import operator_name
 
 Delegate = Callable[[str, Any, list[torch.Tensor]], list[torch.Tensor]]

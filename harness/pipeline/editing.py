@@ -12,10 +12,10 @@ from __future__ import annotations
 import torch
 
 from harness.case.errors import BadInput
+from harness.case.traits import DEQUANTIZE, QUANTIZE
 from harness.compat.states import operator_name
 
 FACTOR, SHIFT = 2.0, 5
-_QUANTIZE, _DEQUANTIZE = (f"quantized_decomposed.{word}_per_tensor." for word in ("quantize", "dequantize"))
 
 
 def change_domains(module: torch.fx.GraphModule, operator: str) -> None:
@@ -27,9 +27,9 @@ def change_domains(module: torch.fx.GraphModule, operator: str) -> None:
     for node in module.graph.nodes:
         if node.op != "call_function" or operator_name(node.target).split(".")[1:2] != [operator]:
             continue
-        for quantize in [user for user in node.users if operator_name(user.target).startswith(_QUANTIZE)]:
+        for quantize in [user for user in node.users if operator_name(user.target).startswith(QUANTIZE)]:
             scale, zero_point = quantize.args[1:3]
-            readers = [user for user in quantize.users if operator_name(user.target).startswith(_DEQUANTIZE)]
+            readers = [user for user in quantize.users if operator_name(user.target).startswith(DEQUANTIZE)]
             for item in (quantize, *readers):
                 item.args = (item.args[0], scale * FACTOR, zero_point + SHIFT, *item.args[3:])
                 edited += 1

@@ -23,12 +23,13 @@ from typing import Any
 import torch
 
 from harness.artifacts.tosa import decode_tosa
+from harness.case.arrays import Array
 from harness.case.building import module_of
 from harness.case.case import Case
-from harness.case.distributions import Array
 from harness.case.recipe import parse_recipe
 from harness.case.sampling import calibration_samples
 from harness.case.target import parse_target
+from harness.case.traits import ATEN_ARRANGING, DEQUANTIZE, QUANTIZE
 from harness.compat.capture import Captured, captured_payloads
 from harness.compat.passes import LiveGraph, Watched, watched_passes
 from harness.compat.snapshots import NodeState, PassTrace
@@ -234,7 +235,7 @@ def compile_program(
 def domains_of(reference: torch.fx.GraphModule) -> Iterator[tuple[str, Domain]]:
     """Quantized values of a quantized graph by their producer, with their domains."""
     for node in reference.graph.nodes:
-        if node.op == "call_function" and operator_name(node.target).startswith(_QUANTIZE):
+        if node.op == "call_function" and operator_name(node.target).startswith(QUANTIZE):
             domain = literal_domain(node)
             if domain is not None:
                 yield node.args[0].name, domain
@@ -306,10 +307,10 @@ def _domain(node: torch.fx.Node) -> Domain | None:
     """Domain of a dequantized value, looked up through operators that only move elements."""
     while node.op == "call_function":
         name = operator_name(node.target)
-        if name.startswith("quantized_decomposed.dequantize_per_tensor"):
+        if name.startswith(DEQUANTIZE):
             return literal_domain(node)
         source = node.args[0] if node.args else None
-        if not isinstance(source, torch.fx.Node) or name.split(".")[1] not in _MOVERS:
+        if not isinstance(source, torch.fx.Node) or name.rpartition(".")[0] not in ATEN_ARRANGING:
             return None
         node = source
     return None
@@ -321,7 +322,3 @@ def literal_domain(node: torch.fx.Node) -> Domain | None:
     if isinstance(scale, float) and all(isinstance(code, int) for code in (zero_point, qmin, qmax)):
         return Domain(scale, zero_point, qmin, qmax)
     return None
-
-
-_QUANTIZE = "quantized_decomposed.quantize_per_tensor"
-_MOVERS = ("view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "slice", "flatten", "select", "clone")

@@ -26,10 +26,10 @@ import torch
 from safetensors.numpy import save_file
 from torch.export.graph_signature import InputKind, OutputKind
 
+from harness.case.arrays import Array
 from harness.case.aten import referenced
 from harness.case.case import DTYPES, Case, Constant, Distribution, Graph, Input, Node, TensorType, encode_case
 from harness.case.checking import check_case
-from harness.case.distributions import Array
 from harness.case.errors import BadInput
 from harness.case.recipe import parse_recipe
 from harness.compat.states import operator_name

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from harness.case.arrays import Array
 from harness.case.building import module_of
 from harness.case.case import Case
-from harness.case.distributions import Array
 from harness.case.errors import BadInput, OwnFault
 from harness.case.recipe import parse_recipe
 from harness.case.sampling import CALIBRATION, EvaluationInput, evaluation_inputs

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.evidence.comparing import margin
 from harness.evidence.judging import TOSA, reference_leg
 from harness.evidence.observation import LegResult

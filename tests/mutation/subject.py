@@ -21,8 +21,8 @@ from unittest import mock
 import numpy as np
 import torch
 
+from harness.case.arrays import Array
 from harness.case.case import Case
-from harness.case.distributions import Array
 from harness.case.sampling import FRESH, EvaluationInput, calibration_samples
 from harness.evidence.judging import QUANTIZED, TOSA
 from harness.evidence.observation import LegResult, Mismatch, Observation

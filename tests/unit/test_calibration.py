@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generators.adversarial import draw_calibration, pressures
+from harness.case.arrays import Array
 from harness.case.case import Case, Distribution, Graph, Input, Node
 from harness.case.checking import check_case
-from harness.case.distributions import Array
 from harness.case.registry import calibration_kinds
 from harness.case.sampling import calibration_samples, evaluation_inputs
 from tests.attributes import CONV_3X3

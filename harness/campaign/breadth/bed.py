@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from harness.case.traits import DEQUANTIZE, QUANTIZE
 from harness.compat.backend import serialized, stopped_before
 from harness.compat.passes import watched_passes
 from harness.compat.snapshots import PassTrace
@@ -30,7 +31,6 @@ from harness.compat.warm.evaluating import Known, remembered
 from harness.evidence.observation import Domain
 from harness.pipeline.lowering import LoweringFailed, literal_domain
 
-_SITES = tuple(f"quantized_decomposed.{word}_per_tensor." for word in ("quantize", "dequantize"))
 _MARK = 2.0**-6
 _STEPS = 4096
 
@@ -129,7 +129,7 @@ def _sites(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
 
 
 def _domain(node: torch.fx.Node) -> Domain | None:
-    known = node.op == "call_function" and operator_name(node.target).startswith(_SITES)
+    known = node.op == "call_function" and operator_name(node.target).startswith((QUANTIZE, DEQUANTIZE))
     return literal_domain(node) if known else None
 
 

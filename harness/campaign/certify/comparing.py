@@ -28,9 +28,9 @@ import numpy as np
 import torch
 
 from harness.campaign.certify.trying import Trial
+from harness.case.arrays import Array
 from harness.case.building import load_tensors
 from harness.case.case import Case
-from harness.case.distributions import Array
 from harness.case.reading import file_of, read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor, decode_tosa
-from harness.case.distributions import Array
+from harness.case.arrays import Array
+from harness.case.traits import TOSA_MOVING
 from harness.compat.snapshots import PassTrace, Qparams, base
 from harness.evidence.inspection.decisions import CLAMPS, MOVERS, RANGES, decided, is_quantize, operands
-from harness.evidence.inspection.origins import MOVING, Origins, behind_moves, constant_origin, origins_of
+from harness.evidence.inspection.origins import Origins, behind_moves, constant_origin, origins_of
 from harness.evidence.inspection.units import Meaning, Problem, Walk
 from harness.evidence.observation import DelegateRecord
 
@@ -186,7 +187,7 @@ def is_homogeneous(origin: str | None, origins: Origins, trace: PassTrace) -> bo
         return True
     allowed = HOMOGENEOUS.get(base(start))
     return allowed is not None and all(
-        item.op in allowed or item.op in MOVING or item.op == "RESCALE" for item in origins.group(origin)
+        item.op in allowed or item.op in TOSA_MOVING or item.op == "RESCALE" for item in origins.group(origin)
     )
 
 

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
+from harness.case.traits import TOSA_MOVING
 from harness.compat.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot, base
 from harness.evidence.inspection.analysis import Analysis
 from harness.evidence.inspection.decisions import CLAMPS, clamp_bounds, decided, is_quantize
-from harness.evidence.inspection.origins import MOVING, behind_moves
+from harness.evidence.inspection.origins import behind_moves
 from harness.evidence.inspection.ranges import CLAMP_LOST, code_of
 from harness.evidence.inspection.units import JOINS, Problem
 
@@ -41,7 +42,7 @@ def parameters_blame(problem: Problem, analysis: Analysis) -> str:
 
 def _culprits(operator: TosaOperator, block: TosaBlock) -> list[TosaOperator]:
     """The RESCALEs that gave an operator's value, or its operands, their unit; else the operator itself."""
-    moves = MOVING - {"CONCAT"}
+    moves = TOSA_MOVING - {"CONCAT"}
     own = behind_moves(operator, block, moves)
     if own is not None and own.op == "RESCALE":
         return [own]

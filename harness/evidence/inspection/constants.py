@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from harness.artifacts.tosa import SHAPE, TosaOperator, TosaTensor
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.compat.snapshots import NodeState, PassTrace, Ref, base
 from harness.evidence.inspection.analysis import CONVOLUTIONS, Analysis
 from harness.evidence.inspection.decisions import decided, is_dequantize, is_quantize, operands, qparams_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.compat.snapshots import SPLITS, NodeState, Qparams, Ref, Snapshot, base
 from harness.evidence.inspection.decisions import is_dequantize, is_quantize, qparams_of
 

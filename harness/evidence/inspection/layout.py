@@ -11,7 +11,7 @@ import itertools
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 
 
 def weights(codes: Array, op: str, groups: int) -> Array | None:

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.artifacts.tosa import TosaOperator
-from harness.case.distributions import Array
+from harness.case.arrays import Array
+from harness.case.traits import TOSA_ARRANGING
 from harness.compat.snapshots import NodeState, Qparams, Ref
 from harness.evidence.inspection.analysis import Analysis
 from harness.evidence.inspection.decisions import decided, operands
@@ -55,7 +56,7 @@ def _judged(analysis: Analysis, operator: TosaOperator, start: NodeState) -> Ite
     else:
         return
     group = {item.op for item in analysis.origins.group(start.name)}
-    if not group <= {"TABLE", "RESCALE", "RESHAPE", "TRANSPOSE"}:
+    if not group <= {"TABLE", "RESCALE", *TOSA_ARRANGING}:
         return
     arguments = (codes - inside[0].zero_points[0]) * inside[0].scales[0]
     exact = _evaluated(start, arguments)

@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
+from harness.case.traits import TOSA_MOVING
 from harness.compat.snapshots import PassTrace
-
-MOVING = frozenset({"RESHAPE", "TRANSPOSE", "SLICE", "TILE", "REVERSE", "GATHER", "IDENTITY", "CONCAT", "PAD"})
-"""TOSA operators that only move elements."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Origins:
         Passes share the transposes and reshapes that several operators of one input begin with.
         """
         group = self.group(origin)
-        after = {item.index for item in group if item.op not in MOVING}
+        after = {item.index for item in group if item.op not in TOSA_MOVING}
         if after:
             written: set[str] = set()
             for item in group:
@@ -80,7 +78,7 @@ def origins_of(trace: PassTrace, block: TosaBlock) -> Origins:
 
 
 def behind_moves(
-    operator: TosaOperator | None, block: TosaBlock, moves: Collection[str] = MOVING
+    operator: TosaOperator | None, block: TosaBlock, moves: Collection[str] = TOSA_MOVING
 ) -> TosaOperator | None:
     """The operator whose result one hands on, itself if it does not move elements; None: an input of the graph.
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator
+from harness.case.traits import TOSA_ARRANGING
 from harness.compat.snapshots import NodeState, Qparams, base
 from harness.evidence.inspection.analysis import Analysis
 from harness.evidence.inspection.decisions import (
@@ -30,7 +31,6 @@ from harness.evidence.inspection.units import Problem
 
 CLAMP_LOST, NOT_ENFORCED, BEFORE_TABLE = "clamp lost", "qmin not enforced", "qmin not enforced before table"
 
-_MOVES = frozenset({"RESHAPE", "TRANSPOSE"})
 _CONVOLUTIONS = frozenset({"CONV2D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"})
 """What the correction ``qmin-clamped`` looks through and at, where it leaves a range open (CONV3D is not among it)."""
 
@@ -94,7 +94,7 @@ def between_convolution_and_table(block: TosaBlock, tensor: str) -> bool:
 
 
 def _of_convolution(block: TosaBlock, tensor: str) -> bool:
-    maker = behind_moves(block.producers.get(tensor), block, _MOVES)
+    maker = behind_moves(block.producers.get(tensor), block, TOSA_ARRANGING)
     if maker is None or maker.op != "RESCALE":
         return False
     source = block.producers.get(maker.inputs[0])
@@ -107,7 +107,8 @@ def _of_tables(block: TosaBlock, tensor: str) -> bool:
         bool(readers)
         and tensor not in block.outputs
         and all(
-            reader.op == "TABLE" or (reader.op in _MOVES and _of_tables(block, reader.outputs[0])) for reader in readers
+            reader.op == "TABLE" or (reader.op in TOSA_ARRANGING and _of_tables(block, reader.outputs[0]))
+            for reader in readers
         )
     )
 

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from harness.artifacts.tosa import BITS, TosaBlock, TosaOperator
-from harness.case.distributions import Array
+from harness.case.arrays import Array
+from harness.case.traits import TOSA_PICKING
 from harness.evidence.inspection.decisions import RANGES
 
 FLOAT32 = 8 * 2.0**-24
@@ -391,7 +392,7 @@ _RULES: Mapping[str, Callable[[Walk, TosaOperator], Meaning]] = {
     "CONCAT": _join,
     "SELECT": _choice,
     "PAD": _pad,
-    **dict.fromkeys(("RESHAPE", "TRANSPOSE", "SLICE", "TILE", "REVERSE", "GATHER", "IDENTITY", "MAX_POOL2D"), _same),
+    **dict.fromkeys((*TOSA_PICKING, "MAX_POOL2D"), _same),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), _same),
     **dict.fromkeys(("REDUCE_SUM", "ABS"), _wider),
     **dict.fromkeys(("NEGATE", "AVG_POOL2D"), _with_zero_points),

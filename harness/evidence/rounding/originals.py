@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
+from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS
 from harness.evidence.rounding.call import base_name
 
 _ORIGINAL = "armdiff_original"
-_DEQUANTIZE = "quantized_decomposed.dequantize_per_"
 _Places = Mapping[tuple[str, int], torch.Tensor]
 """A constant by the name of the node that reads it and its position among that node's arguments."""
 
@@ -86,7 +86,7 @@ def _sources(node: torch.fx.Node) -> list[torch.fx.Node]:
 
 
 def _reads_codes(node: torch.fx.Node) -> bool:
-    if node.op != "call_function" or not base_name(node.target).startswith(_DEQUANTIZE):
+    if node.op != "call_function" or base_name(node.target) not in (DEQUANTIZE, DEQUANTIZE_CHANNELS):
         return False
     source = node.args[0]
     return isinstance(source, torch.fx.Node) and source.op == "get_attr"

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import torch
 
+from harness.case.traits import DEQUANTIZE, QUANTIZE
 from harness.evidence.rounding.rules import base_name
 
 CLAMPS = {f"aten.{name}{suffix}" for name in ("relu", "relu6", "hardtanh", "clamp") for suffix in ("", "_")}
 CLAMPS |= {"aten.clamp_min", "aten.clamp_max"}
-QUANTIZE = "quantized_decomposed.quantize_per_tensor"
-DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor"
 _ADDING = {"aten.add", "aten.add_", "aten.sub", "aten.sub_"}
 _SMALLEST = {"aten.abs", "aten.minimum", "aten.maximum", "aten.eq", "aten.ge", "aten.gt", "aten.le", "aten.lt"}
 _OWN = {"aten.mul", "aten.mul_", "aten.sum"}

@@ -18,7 +18,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
+from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
 from harness.evidence.observation import Envelope
 from harness.evidence.rounding.call import as_interval
 from harness.evidence.rounding.interval import (
@@ -36,8 +37,6 @@ from harness.evidence.rounding.rules import RULES, Call, base_name
 from harness.evidence.rounding.skipped import (
     CLAMPS,
     CONVOLUTIONS,
-    DEQUANTIZE,
-    QUANTIZE,
     between_clamps,
     name_of,
     saturation_skipped,
@@ -45,7 +44,6 @@ from harness.evidence.rounding.skipped import (
 
 Policy = Literal["rounding", "saturation", "quantization"]
 
-_DEQUANTIZE_CHANNELS = "quantized_decomposed.dequantize_per_channel"
 
 NO_ORIGINAL = "constant without its float original"
 _REFUSED = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
@@ -95,7 +93,7 @@ class _Walk:
             return self._quantize(*args[:5])
         if name == DEQUANTIZE:
             return self._dequantize(node, *args[:6])
-        if name == _DEQUANTIZE_CHANNELS:
+        if name == DEQUANTIZE_CHANNELS:
             return self._dequantize_channels(node, *args[:6])
         if name in ("getitem", "_operator.getitem"):
             return args[0][args[1]]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.errors import ArmdiffError
 from harness.compat.passes import LiveGraph
 from harness.evidence.observation import Mismatch

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.evidence.agreement import KINDS
 from harness.evidence.judging import reference_leg
 from harness.evidence.observation import Domain, Envelope, Mismatch, Observation, oracle_named

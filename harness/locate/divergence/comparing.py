@@ -15,7 +15,7 @@ import numpy as np
 from harness.artifacts.border import Border, border_of
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import VelaPayload, decode_vela
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.place import Fact
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.commands import decode_commands

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 
 SHOWN = 8
 Element = tuple[tuple[int, ...], int, int]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.artifacts.tosa import TosaTensor, decode_tosa
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.errors import BadInput
 
 _LIMITS = {"INT8": ("i1", 8), "INT16": ("i2", 16), "INT32": ("i4", 32), "INT48": ("i8", 48)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.ethosu.memory import Memory
 from harness.ethosu.records import LUT
 from harness.locate.divergence.matching import Catalogue, anchors, held_after

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.ethosu.arithmetic import Ints
 from harness.ethosu.featuremap import BRICK
 from harness.ethosu.memory import Memory

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from harness.artifacts.tosa import BITS, TosaBlock, TosaTensor, decode_tosa
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.compat.tosa import root_of
 from harness.pipeline.legs.tosa_reference import run_flatbuffer
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.artifacts.vela import VelaPayload
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.ethosu import machine, output
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints, wrap

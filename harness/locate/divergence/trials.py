@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.locate.divergence.difference import signed
 from harness.locate.divergence.explaining import Explanation, Run, explain
 from harness.locate.divergence.guessing import Guess, corrections, wrong_elements

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.evidence.observation import ValueType
 from harness.pipeline.fvp.command import OUTPUT, PROGRAM, input_name, output_name
 

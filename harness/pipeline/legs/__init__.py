@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.registry import entries
 from harness.case.sampling import EvaluationInput
 from harness.case.target import Target

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.evidence.observation import DelegateRecord
 from harness.pipeline.legs import Outputs, arrays_of

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.case.target import Target, parse_target
 from harness.compat.vela import VelaConfiguration, configuration_of, default_configuration

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from harness.artifacts.border import border_of
 from harness.artifacts.program import decode_program
 from harness.artifacts.vela import VelaPayload, decode_vela
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.errors import BadInput, OwnFault
 from harness.case.sampling import EvaluationInput
 from harness.case.target import Target

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.compat.tosa import run_reference_model
 from harness.pipeline.legs import Leg, Outputs, always, delegates

@@ -28,7 +28,7 @@ from harness.case.registry import entries
 if TYPE_CHECKING:
     import torch
 
-    from harness.case.distributions import Array
+    from harness.case.arrays import Array
     from harness.case.sampling import EvaluationInput
     from harness.evidence.observation import LegResult
     from harness.pipeline.lowering import Configure, Lowered, Quantized, StageClock

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.compat.snapshots import NodeState, Ref
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from harness.case.arrays import Array
 from harness.case.case import Case
-from harness.case.distributions import Array
 from harness.case.recipe import parse_recipe
 from harness.case.sampling import CALIBRATION, ENDPOINTS, EvaluationInput
 from harness.case.target import parse_target

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.compat.snapshots import NodeState
 from harness.evidence.observation import DelegateRecord, Failure
 

@@ -24,11 +24,12 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.fx.passes.shape_prop import ShapeProp
 
+from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
 from harness.compat.states import operator_name
 from harness.evidence.rounding.rules import base_name
-from harness.evidence.rounding.skipped import CLAMPS, DEQUANTIZE, QUANTIZE, between_clamps, name_of, saturation_skipped
+from harness.evidence.rounding.skipped import CLAMPS, between_clamps, name_of, saturation_skipped
 
-_DEQUANTIZES = (DEQUANTIZE, "quantized_decomposed.dequantize_per_channel")
+_DEQUANTIZES = (DEQUANTIZE, DEQUANTIZE_CHANNELS)
 _ROTATED = {"aten.conv2d.default": 1, "aten.linear.default": -1}
 """Operators whose output channels can be rotated, and the axis on which they lie."""
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.artifacts.border import border_of
 from harness.artifacts.npz import decode_npz
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.errors import ArmdiffError
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.machine import execute

@@ -28,10 +28,10 @@ from typing import Any
 
 import jinja2
 
+from harness.case.arrays import Array
 from harness.case.building import SEEDING, model_source
 from harness.case.case import Case
 from harness.case.constants import CONSTANT_KINDS
-from harness.case.distributions import Array
 from harness.case.recipe import parse_recipe
 from harness.case.registry import operators
 from harness.case.sampling import evaluation_inputs

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.case.arrays import Array
 from harness.case.case import Case, Input
-from harness.case.distributions import Array
 from harness.case.sampling import CALIBRATION, ENDPOINTS, FRESH, EvaluationInput, calibration_samples
 from harness.reports.bugs.verifying import VALUES
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from harness.case.distributions import Array
+from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.compat.snapshots import NodeState
 from harness.evidence.agreement import judged

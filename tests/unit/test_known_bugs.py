@@ -144,6 +144,21 @@ def test_what_one_target_proved_is_not_tried_on_the_next():
     assert remembered.of("another graph").found == {}
 
 
+def test_what_one_target_proved_is_tried_first_on_a_finding_of_the_next_in_other_words():
+    remembered = Remembered().of("graph")
+    Prover((BUG,), {}, lambda names: [TWO], (ONE, TWO), remembered).resembling(ONE)
+    other = msgspec.structs.replace(ONE, bucket="v1/crash/exception/lower/SomePass/ethos-u85/of-int16", oracle="crash")
+    asked = []
+
+    def again(names):
+        asked.append(names)
+        return [] if "fix" in names else [other]
+
+    applicable = {"apart": ("theirs",), "fix": ("mine",)}
+    found = Prover((BUG,), applicable, again, (other,), remembered.of("graph")).unlike_any(other)
+    assert (found.known, found.entry, asked) == (True, "mine", [("fix",)])
+
+
 def test_what_comes_behind_a_failure_is_not_held_against_a_correction():
     crash = finding("v1/crash/exception/lower/P/tosa-int/ValueError|x|a:b", "crash")
     bug = KnownBug(entry="mine", bucket=crash.bucket, corrections=("fix",))

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.workers import worker
+from harness.workers import case_run, worker
 from harness.workers.protocol import CaseResult, Task
 
 if TYPE_CHECKING:
-    from harness.compat.warm.keeping import Keeper
+    from harness.compat.warm.stage_cache import WorkerCache
     from harness.triage.proving import Remembered
 
 
@@ -43,18 +43,21 @@ WAYS: dict[str, Callable[[], object]] = {
 
 def main() -> None:
     planted: dict[str, str] = json.loads(os.environ.get("ARMDIFF_CHAOS", "{}"))
-    run = worker.run_task
+    run = case_run.run_task
 
     def run_or_die(
-        task: Task, announce: Callable[[str], None], keeper: Keeper | None = None, remembered: Remembered | None = None
+        task: Task,
+        announce: Callable[[str], None],
+        cache: WorkerCache | None = None,
+        remembered: Remembered | None = None,
     ) -> CaseResult:
         way = planted.get(Path(task.case).stem)
         if way is not None:
             announce("lower")
             WAYS[way]()
-        return run(task, announce, keeper, remembered)
+        return run(task, announce, cache, remembered)
 
-    worker.run_task = run_or_die
+    case_run.run_task = run_or_die
     worker.main()
 
 

@@ -35,7 +35,7 @@ from harness.compat.passes import LiveGraph, Watched, watched_passes
 from harness.compat.snapshots import NodeState, PassTrace
 from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for, to_edge_transform_and_lower
 from harness.compat.states import StateReader, dim_order_of, operator_name
-from harness.compat.warm.keeping import ANEW, Stages
+from harness.compat.warm.stage_cache import NO_CACHE, StageCache
 from harness.evidence.observation import DelegateRecord, Domain, LoweringRecord, OutputType, ValueType
 from harness.evidence.rounding.originals import constants_of, note_originals
 from harness.pipeline.edge import cpu_nodes, placeholder_names
@@ -120,7 +120,7 @@ def quantize(
     tensors: Mapping[str, Array] | None = None,
     configure: Configure | None = None,
     model: torch.nn.Module | None = None,
-    stages: Stages = ANEW,
+    stages: StageCache = NO_CACHE,
 ) -> Quantized:
     """Export a case's module and quantize it as its recipe says.
 
@@ -137,7 +137,7 @@ def quantize(
         if configure is not None and stack.quantizer is not None:
             configure(stack.quantizer)
     with clock.stage("export"):
-        exported = stages.exported(model, lambda: torch.export.export(model, samples[0]))
+        exported = torch.export.export(model, samples[0])
         reference: torch.fx.GraphModule = exported.module(check_guards=False)
     if stack.quantizer is not None:
         with clock.stage("prepare"):
@@ -190,7 +190,7 @@ class LoweringFailed(Exception):
 
 
 def compile_program(
-    quantized: Quantized, clock: StageClock, *, keep_graphs: bool = False, stages: Stages = ANEW
+    quantized: Quantized, clock: StageClock, *, keep_graphs: bool = False, stages: StageCache = NO_CACHE
 ) -> Lowered:
     """Lower a quantized graph to its target with the installed packages.
 

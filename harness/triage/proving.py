@@ -106,9 +106,10 @@ class Prover:
         """The finding as known, if any correction takes it away."""
         if finding.pass_name == "Vela" or not self.applicable:
             return finding
-        for entry, names, _ in dict.fromkeys(self.remembered.found.values()):  # the same bug in another target's words
-            if len(names) == 1 and self._takes_away(finding, names):
-                return self._proved(finding, entry, names)
+        for names in dict.fromkeys(names for _, names, _ in self.remembered.found.values()):
+            # the same bug shows again, in the words of another target or oracle
+            if len(names) == 1 and names[0] in self.applicable and self._takes_away(finding, names):
+                return self._proved(finding, self._entry(names[0], finding), names)
         everything = tuple(self.applicable)
         if not self._takes_away(finding, everything, loosely=True):
             return finding

@@ -1,6 +1,6 @@
 """Which of the waiting cases is next: the cases of one graph follow each other on one worker where that is free.
 
-A worker keeps what its last case left for the next target of the same graph (``harness.compat.warm.keeping``), so a
+A worker's stage cache (``harness.compat.warm.stage_cache``) serves the next target of the graph that it ran last. So a
 worker that becomes free takes, in this order: a case of a graph that an idle worker ran last; a case of a graph that
 nobody is running; the first case there is. So two workers share a graph only where there is nothing else to do, and
 nobody waits for anybody. A graph is named by a text; the empty one belongs to no graph.

@@ -60,6 +60,8 @@ from harness.workers.protocol import (
     Swept,
     SweptCase,
     Task,
+    named_by,
+    refused,
 )
 
 MOST_KILLS = 5
@@ -187,18 +189,15 @@ class Pool:
 
     def compare(self, tasks: Iterable[CompareTask]) -> Iterator[Compared]:
         """Make comparisons on all workers, in order; a worker's death is a problem of its case."""
-        return self._in_order(self._compare_one, tasks)
+        return self._in_order(lambda task: self._answered(task, Compared), tasks)
 
-    def _compare_one(self, task: CompareTask) -> Compared:
+    def _answered(self, task: Question, kind: type[_Result]) -> _Result:
+        """A worker's answer; its death is a problem in one line."""
         answer = self._ask(task)
         if isinstance(answer, Death):
-            return Compared(
-                case=task.case,
-                target=read_case(Path(task.case)).target,
-                problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}: "
-                f"{telling_line(answer.log)}",
-            )
-        assert isinstance(answer, Compared)
+            told = f"the process ended with {answer.kind} in stage {answer.stage} ({telling_line(answer.log)})"
+            answer = refused(task, f"{named_by(task)}: {told}; run it by itself to see why")
+        assert isinstance(answer, kind)
         return answer
 
     def _in_order(self, ask: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
@@ -265,36 +264,15 @@ class Pool:
 
     def capture(self, task: CaptureTask) -> Captured:
         """Have a worker capture a user's file."""
-        answer = self._ask(task)
-        if isinstance(answer, Death):
-            return Captured(
-                problem=f"{task.file}: the process ended with {answer.kind} while the model was captured; "
-                f"run the file by itself to see why. Last output: {answer.log[-300:]}"
-            )
-        assert isinstance(answer, Captured)
-        return answer
+        return self._answered(task, Captured)
 
     def emit(self, task: EmitTask) -> Emitted:
         """Have a worker lower a case."""
-        answer = self._ask(task)
-        if isinstance(answer, Death):
-            return Emitted(
-                problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}; "
-                f"'armdiff fuzz' counts that as a finding. Last output: {answer.log[-300:]}"
-            )
-        assert isinstance(answer, Emitted)
-        return answer
+        return self._answered(task, Emitted)
 
     def mask(self, tasks: Iterable[MaskTask]) -> Iterator[Masked]:
-        """Have the workers lower cases and imagine bugs in them, in order; a worker's death is a problem."""
-        return self._in_order(self._mask_one, tasks)
-
-    def _mask_one(self, task: MaskTask) -> Masked:
-        answer = self._ask(task)
-        if isinstance(answer, Death):
-            return Masked(problem=f"{task.case}: the process ended with {answer.kind} in stage {answer.stage}")
-        assert isinstance(answer, Masked)
-        return answer
+        """Have the workers lower cases and imagine bugs in them, in order."""
+        return self._in_order(lambda task: self._answered(task, Masked), tasks)
 
     def emit_all(self, tasks: Iterable[EmitTask]) -> list[Future[Emitted]]:
         """Have the workers lower cases, without waiting for them."""

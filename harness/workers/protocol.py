@@ -270,6 +270,33 @@ Question = Task | CaptureTask | EmitTask | CompareTask | SweepTask | TimeTask | 
 Answer = CaseResult | Captured | Emitted | Compared | Swept | Timed | Masked
 Message = Question | Stage | Answer
 
+
+def named_by(task: Question) -> str:
+    """The file that a task is about, for messages."""
+    match task:
+        case CaptureTask():
+            return task.file
+        case SweepTask() | TimeTask():
+            return task.cases[0] if len(task.cases) == 1 else f"{task.cases[0]} and {len(task.cases) - 1} more"
+    return task.case
+
+
+def refused(task: Question, problem: str) -> Answer:
+    """The answer to a task that cannot be done: the reason, in one line."""
+    match task:
+        case EmitTask():
+            return Emitted(problem=problem)
+        case CaptureTask():
+            return Captured(problem=problem)
+        case CompareTask():
+            return Compared(case=task.case, problem=problem)
+        case SweepTask():
+            return Swept(problem=problem)
+        case MaskTask():
+            return Masked(problem=problem)
+    return CaseResult(case=named_by(task), problem=problem)
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Message)
 

@@ -25,7 +25,7 @@ from harness.case.recipe import parse_recipe
 from harness.case.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
 from harness.case.target import parse_target
 from harness.compat.support import rejection_reasons
-from harness.compat.warm.keeping import ANEW, Stages
+from harness.compat.warm.stage_cache import NO_CACHE, StageCache
 from harness.evidence.judging import EAGER, MODEL, QUANTIZED
 from harness.evidence.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation, oracles
 from harness.evidence.rounding.walk import envelopes
@@ -53,6 +53,33 @@ class InvalidCase(Exception):
 
 
 @dataclass(frozen=True)
+class Options:
+    """How a case is run.
+
+    :param tensors: data of the case's stored tensors.
+    :param only_legs: run just these legs (the reference leg is always run).
+    :param engine: which of the legs run that execute an Ethos-U command stream (``harness.pipeline.engines``).
+    :param configure: receives the quantizer before use (a checked file's own function).
+    :param model: the module to use instead of the one built from the case.
+    :param probes: which probes run: those whose turn it is, all, or none.
+    :param blame: keep a copy of each graph after every pass, and let wrong values name a pass.
+    :param stages: where the case's own compile may take stages from; probes make all anew.
+    """
+
+    tensors: Mapping[str, Array] | None = None
+    only_legs: Sequence[str] | None = None
+    engine: EngineChoice = "default"
+    configure: Configure | None = None
+    model: torch.nn.Module | None = None
+    probes: ProbeMode = "none"
+    blame: bool = True
+    stages: StageCache = NO_CACHE
+
+
+PLAIN = Options()
+
+
+@dataclass(frozen=True)
 class Compiled:
     """A case compiled for its target, not yet executed.
 
@@ -77,30 +104,27 @@ class Compiled:
 def compile_case(
     case: Case,
     clock: StageClock,
-    tensors: Mapping[str, Array] | None = None,
+    options: Options = PLAIN,
     *,
-    configure: Configure | None = None,
-    model: torch.nn.Module | None = None,
     quantized: Quantized | None = None,
     copies: bool = False,
     keep_graphs: bool = False,
-    stages: Stages = ANEW,
 ) -> Compiled:
     """Run a case's module in eager, quantize and lower it. What upstream raises is data.
 
-    :param quantized: use this instead of quantizing anew (``model`` is the module that it was made from).
+    :param quantized: use this instead of quantizing anew (``options.model`` is the module that it was made from).
     :param copies: keep an untouched copy of the module.
     :param keep_graphs: keep a copy of each graph after every pass.
-    :param stages: where the stages come from that another target's compile of the same graph may have left.
     :raises InvalidCase: the module fails in plain eager.
     """
-    model = built(case, tensors, model)
+    tensors, stages = options.tensors, options.stages
+    model = built(case, tensors, options.model)
     inputs = tuple(evaluation_inputs(case, tensors))
     eager = run_eager(model, inputs, clock)
     fresh = copy.deepcopy(model) if copies else model
     before = _state_of(model)
     try:
-        quantized = quantized or quantize(case, clock, tensors, configure, model, stages)
+        quantized = quantized or quantize(case, clock, tensors, options.configure, model, stages)
         with rejection_reasons() as reasons:
             lowered = compile_program(quantized, clock, keep_graphs=keep_graphs, stages=stages)
     except BadInput:
@@ -118,53 +142,21 @@ def compile_case(
     return Compiled(case, model, fresh, inputs, eager, record, quantized, lowered, reasons=reasons)
 
 
-def observe(
-    case: Case,
-    clock: StageClock,
-    tensors: Mapping[str, Array] | None = None,
-    *,
-    only_legs: Sequence[str] | None = None,
-    engine: EngineChoice = "default",
-    configure: Configure | None = None,
-    model: torch.nn.Module | None = None,
-    probes: ProbeMode = "none",
-    keep: list[Lowered] | None = None,
-    stages: Stages = ANEW,
-) -> Observation:
+def observe(case: Case, clock: StageClock, options: Options = PLAIN, keep: list[Lowered] | None = None) -> Observation:
     """Everything that one case leaves behind.
 
-    :param only_legs: run just these legs (the reference leg is always run).
-    :param engine: which of the legs run that execute an Ethos-U command stream (``harness.pipeline.engines``).
     :param keep: receives the live lowering, with a copy of each graph after every pass.
-    :param probes: which probes run: those whose turn it is, all, or none.
-    :param stages: where the case's own compile may take stages from; probes make all anew.
     :raises InvalidCase: the module fails in plain eager.
     """
-    chosen = scheduled(case, probes)
-    compiled = compile_case(
-        case,
-        clock,
-        tensors,
-        configure=configure,
-        model=model,
-        copies=bool(chosen),
-        keep_graphs=keep is not None,
-        stages=stages,
-    )
+    chosen = scheduled(case, options.probes)
+    compiled = compile_case(case, clock, options, copies=bool(chosen), keep_graphs=keep is not None)
     if keep is not None and compiled.lowered is not None:
         keep.append(compiled.lowered)
-    return execute(compiled, clock, tensors, only_legs=only_legs, engine=engine, configure=configure, chosen=chosen)
+    return execute(compiled, clock, options, chosen)
 
 
 def execute(
-    compiled: Compiled,
-    clock: StageClock,
-    tensors: Mapping[str, Array] | None = None,
-    *,
-    only_legs: Sequence[str] | None = None,
-    engine: EngineChoice = "default",
-    configure: Configure | None = None,
-    chosen: Sequence[Probe] = (),
+    compiled: Compiled, clock: StageClock, options: Options = PLAIN, chosen: Sequence[Probe] = ()
 ) -> Observation:
     """Run a compiled case's legs and probes.
 
@@ -176,7 +168,7 @@ def execute(
         stage = compiled.failure.stage if compiled.failure else clock.current
         results |= {name: LegResult(skipped=f"{stage} failed") for name in legs() if name not in results}
         return Observation(case, inputs, compiled.record, results, failure=compiled.failure)
-    absent = {name: _not_run(name, case, only_legs, engine) for name in legs() if name not in results}
+    absent = {name: _not_run(name, case, options) for name in legs() if name not in results}
     for name, reason in absent.items():
         results[name] = LegResult(skipped=reason) if reason else _run_leg(legs()[name], lowered, inputs, clock)
     with clock.stage("probe"):
@@ -184,7 +176,9 @@ def execute(
         streams = {}
         if absent.get(MODEL, "") is None:
             streams = {compared.NAME: compared.compared_delegates(case, lowered, inputs)}
-    scene = Scene(case, tensors, configure, compiled.fresh, compiled.model, inputs, quantized, lowered, results)
+    scene = Scene(
+        case, options.tensors, options.configure, compiled.fresh, compiled.model, inputs, quantized, lowered, results
+    )
     measured = {
         fallback.NAME: fallback.fallen_back(case.recipe, lowered, quantized.partitioner, compiled.reasons),
         **streams,
@@ -193,11 +187,11 @@ def execute(
     return replace(observation, probes=measured)
 
 
-def _not_run(name: str, case: Case, only_legs: Sequence[str] | None, engine: EngineChoice) -> str | None:
+def _not_run(name: str, case: Case, options: Options) -> str | None:
     """Why a leg is not run on a case, or None."""
     target = parse_target(case.target)
-    if only_legs is None or name in only_legs or name == QUANTIZED:
-        return left_out(name, engine, target) or legs()[name].skip(target)
+    if options.only_legs is None or name in options.only_legs or name == QUANTIZED:
+        return left_out(name, options.engine, target) or legs()[name].skip(target)
     return NOT_ASKED
 
 
@@ -220,38 +214,10 @@ def _allowances(case: Case, lowered: Lowered, inputs: tuple[EvaluationInput, ...
     )
 
 
-def examine(
-    case: Case,
-    clock: StageClock,
-    tensors: Mapping[str, Array] | None = None,
-    *,
-    only_legs: Sequence[str] | None = None,
-    engine: EngineChoice = "default",
-    configure: Configure | None = None,
-    model: torch.nn.Module | None = None,
-    probes: ProbeMode = "none",
-    blame: bool = True,
-    stages: Stages = ANEW,
-) -> tuple[Observation, list[Mismatch]]:
-    """Observe, judge, and say after which pass wrong values first show.
-
-    :param blame: without it wrong values name no pass, and no graphs are copied.
-    :param stages: where the case's own compile may take stages from.
-    """
+def examine(case: Case, clock: StageClock, options: Options = PLAIN) -> tuple[Observation, list[Mismatch]]:
+    """Observe, judge, and say after which pass wrong values first show."""
     kept: list[Lowered] = []
-    keep = kept if blame else None
-    observation = observe(
-        case,
-        clock,
-        tensors,
-        only_legs=only_legs,
-        engine=engine,
-        configure=configure,
-        model=model,
-        probes=probes,
-        keep=keep,
-        stages=stages,
-    )
+    observation = observe(case, clock, options, keep=kept if options.blame else None)
     with clock.stage("oracles"):
         mismatches = judge(observation)
     if kept:

@@ -22,7 +22,7 @@ from harness.evidence.judging import QUANTIZED, TOSA
 from harness.evidence.observation import Mismatch, Observation
 from harness.locate.blame.bracket import AFTER, BEFORE
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import examine
+from harness.workers.running import Options, examine
 from tests.attributes import CONV_3X3
 from tests.faults.cases import _case
 from tests.faults.value_plants import PLANTS, ValuePlant
@@ -162,7 +162,7 @@ def survey_row(plant: ValuePlant, name: str) -> Row:
     changed: list[str] = []
     try:
         with plant.planted(changed):
-            observation, found = examine(CASES[name], StageClock(), only_legs=(QUANTIZED, TOSA))
+            observation, found = examine(CASES[name], StageClock(), Options(only_legs=(QUANTIZED, TOSA)))
     except ArmdiffError as error:
         return Row(plant, name, str(error), None)
     numeric = next((item for item in found if item.oracle == "numeric"), None)

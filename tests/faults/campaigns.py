@@ -101,7 +101,7 @@ def _serve(task: Task, answer: int, log: int) -> None:
     :param answer: file descriptor for stages and the result.
     :param log: file descriptor for what is printed.
     """
-    from harness.workers.worker import run_task
+    from harness.workers.case_run import run_task
 
     faulthandler.disable()  # of whoever started this process: the log tells enough
     signal.alarm(LIMIT)
@@ -124,8 +124,8 @@ def _serve(task: Task, answer: int, log: int) -> None:
 def get_ready() -> None:
     """Have all that a worker has: forks have it then. What makes it fast changes this process for good."""
     from harness.compat.warm.collecting import between_cases
+    from harness.workers.case_run import run_task
     from harness.workers.worker import get_ready as import_and_warm_up
-    from harness.workers.worker import run_task
 
     warnings.filterwarnings("ignore")
     import_and_warm_up([])

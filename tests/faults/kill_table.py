@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from harness.case.case import encode_case
 from harness.evidence.observation import Mismatch
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import examine, judge, observe
+from harness.workers.running import Options, examine, judge, observe
 from tests.faults.fault import Fault
 from tests.integration.conftest import _observed
 
@@ -63,8 +63,10 @@ class Row:
 def row(fault: Fault) -> Row:
     """Observe and judge the clean twin (once a process and case, unless it needs probes) and the planted case."""
     plain = fault.probes == "none"
-    clean = _observed(encode_case(fault.case)) if plain else observe(fault.case, StageClock(), probes=fault.probes)
+    clean = (
+        _observed(encode_case(fault.case)) if plain else observe(fault.case, StageClock(), Options(probes=fault.probes))
+    )
     with fault.planted():
-        _, found = examine(fault.case, StageClock(), probes=fault.probes)
+        _, found = examine(fault.case, StageClock(), Options(probes=fault.probes))
     defects = tuple(item for item in judge(clean) if not item.information)
     return Row(fault, defects, tuple(found))

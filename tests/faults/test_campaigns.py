@@ -80,7 +80,7 @@ def test_a_case_that_ends_its_process_is_a_finding(case, monkeypatch):
         announce("vela")
         os.kill(os.getpid(), signal.SIGSEGV)
 
-    monkeypatch.setattr("harness.workers.worker.run_task", dies)
+    monkeypatch.setattr("harness.workers.case_run.run_task", dies)
     [result] = Forked().run([case])
     [finding] = result.findings
     assert (finding.oracle, finding.stage) == ("crash", "vela")
@@ -91,7 +91,7 @@ def test_bad_input_is_a_problem_and_no_finding(case, monkeypatch):
     def refuses(task, announce):
         raise BadInput("x", "is bad", "mend it")
 
-    monkeypatch.setattr("harness.workers.worker.run_task", refuses)
+    monkeypatch.setattr("harness.workers.case_run.run_task", refuses)
     [result] = Forked().run([case])
     assert result.problem is not None
     assert "mend it" in result.problem

@@ -10,7 +10,7 @@ from harness.locate.blame.values import judge_of
 from harness.pipeline.edge import run_edge_program
 from harness.pipeline.legs import arrays_of
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import examine, observe
+from harness.workers.running import Options, examine, observe
 from tests.faults.blame_survey import CASES, survey_row
 from tests.faults.cases import add_case, clamps_case, mul_case
 from tests.faults.plant import FAULTS
@@ -95,6 +95,6 @@ def test_faults_behind_softmax_and_mean_name_their_pass(plant, case):
 
 @pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")
 def test_without_blame_no_graph_is_copied_and_no_pass_named():
-    _, found = examine(relu_join_case(), StageClock(), blame=False)
+    _, found = examine(relu_join_case(), StageClock(), Options(blame=False))
     [numeric] = [item for item in found if item.oracle == "numeric"]
     assert numeric.pass_name is None

@@ -7,9 +7,9 @@ from harness.campaign.campaign import write_case
 from harness.compat.releases import release_line
 from harness.triage.conditions import Condition
 from harness.triage.known import KnownBug
-from harness.workers import running
+from harness.workers import case_run
+from harness.workers.case_run import run_task
 from harness.workers.protocol import Task
-from harness.workers.worker import run_task
 from tests.integration.conftest import relu_join_case
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")
@@ -26,7 +26,7 @@ KNOWN = (
 def examined(tmp_path, monkeypatch):
     """``examined(**words)``: the result of the case's task, and how often the case was examined."""
     runs = []
-    examine = running.examine
+    examine = case_run.examine
 
     def counted(*args, **words):
         runs.append(args)
@@ -37,7 +37,7 @@ def examined(tmp_path, monkeypatch):
         task = Task(case=str(write_case(relu_join_case(), tmp_path)), probes="none", **words)
         return run_task(task, lambda _: None), len(runs)
 
-    monkeypatch.setattr(running, "examine", counted)
+    monkeypatch.setattr(case_run, "examine", counted)
     return run
 
 

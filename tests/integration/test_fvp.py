@@ -24,7 +24,7 @@ from harness.pipeline.fvp.command import command_line
 from harness.pipeline.fvp.discovery import find_runner
 from harness.pipeline.legs import ethos_u_fvp, legs
 from harness.pipeline.lowering import EdgeProgram, StageClock
-from harness.workers.running import _run_leg, examine, judge, observe
+from harness.workers.running import Options, _run_leg, examine, judge, observe
 from oracles.crash import judge as crashes
 from tests.fvp import StandIn, ends
 from tests.integration.conftest import sigmoid_case
@@ -37,7 +37,7 @@ CASE = sigmoid_case("ethos-u55-128")
 def lowered():
     """The one lowering that the failure modes share, with its observation (without an FVP)."""
     kept = []
-    observation = observe(CASE, StageClock(), only_legs=[TOSA], keep=kept)
+    observation = observe(CASE, StageClock(), Options(only_legs=[TOSA]), kept)
     return observation, kept[0]
 
 
@@ -62,7 +62,7 @@ def run(lowered):
 
 
 def test_right_outputs_make_a_clean_case_through_the_pipeline(stand_in):
-    observation, found = examine(CASE, StageClock(), engine="fvp")
+    observation, found = examine(CASE, StageClock(), Options(engine="fvp"))
     assert found == []
     assert observation.legs[FVP].ran
     assert observation.legs[MODEL].skipped == "not asked for: --ethos-u-engine fvp"

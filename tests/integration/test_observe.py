@@ -12,7 +12,7 @@ from harness.compat.releases import release_line
 from harness.evidence.comparing import comparisons
 from harness.evidence.judging import FVP, MODEL, TOSA
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import InvalidCase, examine, judge, observe
+from harness.workers.running import InvalidCase, Options, examine, judge, observe
 from tests.integration.conftest import (
     constant_join_case,
     linear_case,
@@ -106,14 +106,14 @@ def test_a_module_that_fails_in_eager_is_no_case():
             raise ValueError("no")
 
     with pytest.raises(InvalidCase, match="fails in float eager: ValueError: no"):
-        observe(sigmoid_case(), StageClock(), model=Broken())
+        observe(sigmoid_case(), StageClock(), Options(model=Broken()))
 
 
 @pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")
 def test_a_delegate_that_does_not_fit_its_program_fails_one_leg_only():
     entry = Path(__file__).parents[2] / "corpus/found/split-fallback-output-dtype"
     case = msgspec.structs.replace(read_case(entry), target="ethos-u55-128")
-    seen, found = examine(case, StageClock(), blame=False)
+    seen, found = examine(case, StageClock(), Options(blame=False))
     assert "delegate output 0 is torch.int8" in str(seen.legs[MODEL].skipped)
     [crash] = [item for item in found if item.oracle == "crash"]
     assert crash.stage == "leg:tosa-reference"

@@ -6,14 +6,14 @@ import pytest
 
 from harness.campaign.campaign import write_case
 from harness.compat.releases import release_line
-from harness.compat.warm.keeping import Keeper
+from harness.compat.warm.stage_cache import WorkerCache
 from harness.ethosu import machine
 from harness.evidence.judging import MODEL
 from harness.evidence.observation import Oracle
 from harness.triage.proving import Remembered
 from harness.workers import running, worker
+from harness.workers.case_run import run_task
 from harness.workers.protocol import Task
-from harness.workers.worker import run_task
 from tests.integration.conftest import relu_join_case, sigmoid_case
 
 U55 = "ethos-u55-128"
@@ -54,7 +54,7 @@ def served(tmp_path, monkeypatch):
         names = {"__name__": module}
         exec("def judge(observation):\n    raise KeyError('lowered')", names)
         monkeypatch.setattr(running, "oracles", lambda: {"broken": Oracle("broken", names["judge"])})
-        return path, worker._serve(Task(case=path, probes="none"), lambda _: None, Keeper(), Remembered())
+        return path, worker._serve(Task(case=path, probes="none"), lambda _: None, WorkerCache(), Remembered())
 
     return serve
 

@@ -4,14 +4,14 @@ import pytest
 
 from harness.pipeline.lowering import StageClock
 from harness.pipeline.probes.results import Repeated, TwinRun
-from harness.workers.running import judge, observe
+from harness.workers.running import Options, judge, observe
 from tests.faults.plant_probes import PROBE_FAULTS
 from tests.integration.conftest import node, sigmoid_case, uniform
 from tests.integration.probe_cases import conv_case, join_case, rows_case
 
 
 def seen(case):
-    return observe(case, StageClock(), probes="all")
+    return observe(case, StageClock(), Options(probes="all"))
 
 
 @pytest.mark.parametrize(

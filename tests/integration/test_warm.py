@@ -50,12 +50,12 @@ def test_warm_and_cold_programs_are_the_same(cases, emitted):
 
 
 def test_a_kept_edge_program_lowers_to_the_same(observed):
-    from harness.compat.warm import keeping, sharing
+    from harness.compat.warm import sharing, stage_cache
     from harness.pipeline.lowering import StageClock, compile_program, quantize
 
     case = relu_join_case()
     expected = observed(case).lowering
-    keeping.keep(keeping.EDGE)
+    stage_cache.enable(stage_cache.EDGE)
     made = []
     with sharing.shared_edge() as edge:
         edge.making = lambda: made.append(1)

@@ -9,7 +9,7 @@ from harness.case.sampling import EvaluationInput
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, ENGINES_DIFFER, differences, judged
 from harness.evidence.judging import FVP, MODEL, QUANTIZED, TOSA
 from harness.evidence.observation import Envelope, Failure, LegResult
-from harness.workers.worker import _plant
+from harness.workers.case_run import _plant
 from oracles import numeric, outputs
 from tests.unit.observations import STEP, observation
 

@@ -154,8 +154,11 @@ def test_the_harness_imports_generators_and_oracles_only_where_it_uses_them(modu
     assert {name: found for name, found in at_the_top.items() if found} == {}
 
 
-def test_the_benchmark_can_be_imported_first():
-    subprocess.run([sys.executable, "-c", "import harness.cli.benchmark.contestant"], check=True)
+@pytest.mark.parametrize("module", ["harness.cli.benchmark.contestant", "harness.cli.command"])
+def test_the_command_line_can_be_imported_first_and_without_torch(module: str) -> None:
+    """Workers import torch. A verb that needs none, or that fails at once, answers in half a second."""
+    code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def oracles_named(node: ast.AST) -> set[object]:
@@ -203,4 +206,4 @@ def test_nothing_but_an_oracle_s_own_file_names_it(modules: dict[str, Path]) -> 
         and (named := set().union(*(oracles_named(node) for node in ast.walk(ast.parse(file.read_text())))))
     }
     # a worker tries whether ``numeric`` sees a planted error
-    assert found == {"harness.workers.worker": {"numeric"}}
+    assert found == {"harness.workers.case_run": {"numeric"}}

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -28,7 +28,6 @@ import numpy as np
 import torch
 
 from harness.campaign.certify.trying import Trial
-from harness.case.arrays import Array
 from harness.case.building import load_tensors
 from harness.case.case import Case
 from harness.case.reading import file_of, read_case
@@ -47,7 +46,7 @@ from harness.pipeline.lowering import StageClock
 from harness.pipeline.probes.graphs import differences
 from harness.triage.findings import Finding, finding_of
 from harness.workers.protocol import Compared, CompareTask, Comparison, Variant
-from harness.workers.running import Compiled, InvalidCase, compile_case, execute, judge
+from harness.workers.running import Compiled, InvalidCase, Options, compile_case, execute, judge
 
 Reach = Literal["quantization", "edge", "backend"]
 """Parts of a compile, in order; what precedes the first changed one need not be made again."""
@@ -57,9 +56,9 @@ def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
     """Compare a case's stock compile with that of each variant."""
     path = Path(task.case)
     case = read_case(path)
-    tensors = load_tensors(case, file_of(path).parent)
+    options = Options(tensors=load_tensors(case, file_of(path).parent))
     with shared_edge() as edge:
-        scene = _Scene(task.case, case, StageClock(announce), tensors, edge)
+        scene = _Scene(task.case, case, StageClock(announce), options, edge)
         try:
             scene.compile_stock(task.variants)
             rows = tuple(scene.comparison(words) for words in task.variants)
@@ -71,10 +70,8 @@ def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
 class _Scene:
     """A case with what was computed of its stock run so far."""
 
-    def __init__(
-        self, path: str, case: Case, clock: StageClock, tensors: Mapping[str, Array], edge: SharedEdge
-    ) -> None:
-        self.path, self.case, self.clock, self.tensors, self.edge = path, case, clock, tensors, edge
+    def __init__(self, path: str, case: Case, clock: StageClock, options: Options, edge: SharedEdge) -> None:
+        self.path, self.case, self.clock, self.options, self.edge = path, case, clock, options, edge
         self._stock: Compiled | None = None
         self._unmoved: frozenset[Variant] = frozenset()
         self._marks: list[frozenset[Place]] = []  # what was reached before the edge program was made, and after
@@ -123,17 +120,17 @@ class _Scene:
         """Compile the case, from the quantized graph of an earlier compile if that is given."""
         torch.compiler.reset()
         if like is None or like.quantized is None or like.record.mutated:  # its module is no longer the user's
-            return compile_case(self.case, self.clock, self.tensors)
+            return compile_case(self.case, self.clock, self.options)
         fresh = replace(  # lowering works in place, and a partitioner keeps what it saw
             like.quantized, exported=copy.deepcopy(like.quantized.exported), partitioner=self._partitioner()
         )
-        return compile_case(self.case, self.clock, self.tensors, model=like.model, quantized=fresh)
+        return compile_case(self.case, self.clock, replace(self.options, model=like.model), quantized=fresh)
 
     def _partitioner(self) -> Any:
         return stack_for(parse_target(self.case.target), parse_recipe(self.case.recipe)).partitioner
 
     def _executed(self, compiled: Compiled) -> tuple[Observation, tuple[Finding, ...]]:
-        observation = execute(compiled, self.clock, self.tensors)
+        observation = execute(compiled, self.clock, self.options)
         counted = [item for item in judge(observation) if not item.information]
         return observation, tuple(finding_of(item, self.case, self.path) for item in counted)
 

@@ -6,7 +6,7 @@ and what they call imported, one torch thread, the same environment, and quiet l
 - ``upstream-tester`` and ``plain-sequence`` are processes as Python makes them: no warm trick, stock collection;
 - ``armdiff`` is a campaign's worker (``harness.workers.worker``): the same tricks (``--without=NAME`` leaves one out),
   every leg and oracle, probes and branch coverage at their rates, new findings run a second time, and what follows a
-  case. As there, a graph's first target leaves what it made for the next one (``harness.compat.warm.keeping``).
+  case. As there, a graph's first target leaves what it made for the next one (``harness.compat.warm.stage_cache``).
 
 Reading the case and building its module are in everybody's time. Imports torch; runs in a process of its own.
 """
@@ -33,7 +33,7 @@ from harness.evidence.observation import headline
 from harness.triage.corpus import corpus_folders
 from harness.workers.processes import resident
 from harness.workers.protocol import Stage, Task, Timed, TimeTask, receive, send
-from harness.workers.worker import die_with_parent, get_ready, run_task
+from harness.workers.worker import die_with_parent, get_ready
 
 if TYPE_CHECKING:
     import torch
@@ -90,22 +90,23 @@ def plain_sequence() -> Process:
 
 def armdiff() -> Process:
     """A campaign's worker, which is told the bugs of the corpus and the buckets that showed twice before."""
-    from harness.compat.warm.keeping import Keeper
+    from harness.compat.warm.stage_cache import WorkerCache
     from harness.triage.corpus import bugs_of, entries
     from harness.triage.proving import Remembered
+    from harness.workers.case_run import run_task
 
     known = bugs_of(entries(corpus_folders()))
     confirmed: set[str] = set()
-    keeper, remembered = Keeper(), Remembered()
+    cache, remembered = WorkerCache(), Remembered()
 
     def process(path: str, clock: StageClock) -> str:
         task = Task(case=path, confirmed=tuple(sorted(confirmed)), known=known)
-        result = run_task(task, clock.enter, keeper, remembered)
+        result = run_task(task, clock.enter, cache, remembered)
         confirmed.update(finding.bucket for finding in result.findings)
         for stage, seconds in result.seconds.items():
             clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds
         with clock.stage("between cases"):
-            between_cases(done=not keeper.holds)
+            between_cases(done=not cache.holds)
         failed = [reason for reason in result.legs.values() if reason.endswith(" failed")]
         return result.problem or result.invalid or (failed[0] if failed else "")
 

@@ -33,7 +33,7 @@ from torch import _ops
 from torch._export import utils
 from torch.fx import traceback
 
-from harness.compat.warm.keeping import EDGE, keeps
+from harness.compat.warm.stage_cache import EDGE, enabled
 
 
 def load_operators_once() -> None:
@@ -83,26 +83,26 @@ class SharedEdge:
 
     def __init__(self) -> None:
         self.enabled = True
-        self.kept: Any = None
+        self.cached: Any = None
         self.making: Callable[[], None] = _nothing
 
 
 @contextmanager
 def shared_edge() -> Iterator[SharedEdge]:
-    """Let the lowerings of one quantized graph inside share what precedes partitioning (where ``edge-kept`` is on)."""
+    """Let the lowerings of one quantized graph inside share what precedes partitioning (if ``edge-cached`` is on)."""
     original = _program._gen_edge_manager_for_partitioners
     shared = SharedEdge()
 
     def generate(*args: Any, **kwargs: Any) -> Any:
         if not shared.enabled:
             return original(*args, **kwargs)
-        if shared.kept is None:
+        if shared.cached is None:
             shared.making()
-            shared.kept = original(*args, **kwargs)
+            shared.cached = original(*args, **kwargs)
             shared.making()
-        elif not keeps(EDGE):
+        elif not enabled(EDGE):
             return original(*args, **kwargs)
-        return copy.deepcopy(shared.kept)
+        return copy.deepcopy(shared.cached)
 
     _program._gen_edge_manager_for_partitioners = generate
     try:

@@ -87,12 +87,6 @@ def _leave_out_annotations() -> None:
     leave_out_annotations()
 
 
-def _map_directly() -> None:
-    from harness.compat.warm.trees import map_directly
-
-    map_directly()
-
-
 def _write_code_when_called() -> None:
     from harness.compat.warm.codegen import write_code_when_called
 
@@ -111,16 +105,10 @@ def _evaluate_once() -> None:
     evaluate_once()
 
 
-def _compile_late() -> None:
-    from harness.compat.warm.recompiling import compile_late
+def _cache(stage: str) -> None:
+    from harness.compat.warm.stage_cache import enable
 
-    compile_late()
-
-
-def _keep(stage: str) -> None:
-    from harness.compat.warm.keeping import keep
-
-    keep(stage)
+    enable(stage)
 
 
 TRICKS: tuple[Trick, ...] = (
@@ -149,12 +137,6 @@ TRICKS: tuple[Trick, ...] = (
         _leave_out_annotations,
     ),
     Trick(
-        "arguments-direct",
-        "torch describes nested arguments to map them, for every node of every pass; they are mapped in one walk",
-        "1.05",
-        _map_directly,
-    ),
-    Trick(
         "code-unwritten",
         "the Python code of a graph between two Arm passes is written when somebody looks; nobody does",
         "1.08",
@@ -173,29 +155,17 @@ TRICKS: tuple[Trick, ...] = (
         _evaluate_once,
     ),
     Trick(
-        "code-late",
-        "the code that a graph module writes of itself elsewhere is compiled when it is first run",
-        "1.03",
-        _compile_late,
-    ),
-    Trick(
-        "export-kept",
-        "the next target of a graph takes a copy of the float export, which no target has a part in",
-        "1.02",
-        partial(_keep, "export-kept"),
-    ),
-    Trick(
-        "quantized-kept",
+        "quantized-cached",
         "a target whose prepared graph has the fingerprint of the last one's takes a copy of what became of that",
         "1.76",
-        partial(_keep, "quantized-kept"),
+        partial(_cache, "quantized-cached"),
     ),
     Trick(
-        "edge-kept",
+        "edge-cached",
         "a target that got the quantized graph of the last one and whose partitioner answers alike takes a copy of "
         "the edge program; so do further lowerings for a certificate",
         "1.74",
-        partial(_keep, "edge-kept"),
+        partial(_cache, "edge-cached"),
     ),
     Trick(
         "collection-paused",

@@ -1,4 +1,4 @@
-"""What is kept for a graph's next target: copies that are tied to their taker's module, and when nothing is taken."""
+"""What is cached for a graph's next target: copies that are tied to their taker's module, and when nothing is taken."""
 
 import copy
 
@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from generators.cases import draw_block
-from harness.compat.warm import keeping
+from harness.compat.warm import stage_cache
 from harness.compat.warm.fingerprint import fingerprint
-from harness.compat.warm.keeping import ANEW, Keeper, Kept
+from harness.compat.warm.stage_cache import NO_CACHE, GraphCache, WorkerCache
 
 [CASES] = draw_block(0, 0, 1, ("TOSA-1.0+INT", "ethos-u55-128"))
 
 
 @pytest.fixture(autouse=True)
 def tricks(monkeypatch):
-    """All stages are kept inside a test."""
-    monkeypatch.setattr(keeping, "_on", {keeping.EXPORT, keeping.QUANTIZED, keeping.EDGE})
+    """All stages are cached inside a test."""
+    monkeypatch.setattr(stage_cache, "_on", {stage_cache.QUANTIZED, stage_cache.EDGE})
 
 
 def module(weight=1.0):
@@ -33,109 +33,113 @@ def exports(model, made=None):
     def make():
         if made is not None:
             made.append(model)
-        return {"weight": model.weight, "row": model.weight.detach()[0], "own": torch.ones(2), "nodes": [1, 2]}
+        return ({"weight": model.weight, "row": model.weight.detach()[0], "own": torch.ones(2), "nodes": [1, 2]},)
 
     return make
 
 
+def taken_by(cache, model, made=None):
+    """What a module gets whose graph is prepared like the others'."""
+    return cache.quantized(model, "alike", exports(model, made))[0]
+
+
 def test_the_next_target_gets_a_copy_that_is_tied_to_its_own_module():
-    kept, made = Kept(), []
+    cache, made = GraphCache(), []
     first, second, third = module(), module(), module()
-    live = kept.exported(first, exports(first, made))
+    live = taken_by(cache, first, made)
     live["weight"].fill_(7.0)  # whoever made it works in place
     live["own"].fill_(7.0)
     live["nodes"].append(7)
-    taken = kept.exported(second, exports(second, made))
+    taken = taken_by(cache, second, made)
     assert taken["weight"] is second.weight
     assert taken["row"].data_ptr() == second.weight.data_ptr()
     taken["own"].fill_(8.0)
     taken["nodes"].append(8)
-    last = kept.exported(third, exports(third, made))
+    last = taken_by(cache, third, made)
     assert (last["own"].tolist(), last["nodes"]) == ([1.0, 1.0], [1, 2])
     assert last["weight"] is third.weight
     assert made == [first]
 
 
 def test_a_module_with_other_tensors_gets_nothing():
-    kept, made = Kept(), []
+    cache, made = GraphCache(), []
     for model in (module(), module(2.0), module().to(torch.float64), module().requires_grad_()):
-        taken = kept.exported(model, exports(model, made))
+        taken = taken_by(cache, model, made)
         assert taken["weight"] is model.weight
     assert len(made) == 4
 
 
 def test_what_a_stage_changed_in_the_module_must_show_again():
-    kept, made = Kept(), []
+    cache, made = GraphCache(), []
     for model in (module(), module()):
-        prepared = kept.exported(model, exports(model))
 
-        def make(model=model, prepared=prepared):
+        def make(model=model):
             made.append(model)
             model.weight.fill_(3.0)  # a conversion that spoils the user's weights
-            return model, prepared
+            return (model,)
 
-        kept.quantized(model, "alike", make)
+        cache.quantized(model, "alike", make)
     assert [model.weight[0, 0].item() for model in made] == [3.0, 3.0]
 
 
 def test_a_stage_that_raises_leaves_nothing():
-    kept, made = Kept(), []
+    cache, made = GraphCache(), []
     model = module()
     with pytest.raises(ZeroDivisionError):
-        kept.exported(model, lambda: 1 / 0)
-    kept.exported(model, exports(model, made))
+        cache.quantized(model, "alike", lambda: 1 / 0)
+    taken_by(cache, model, made)
     assert len(made) == 1
 
 
 def test_quantized_graphs_are_shared_by_those_that_are_prepared_alike():
-    kept, made = Kept(), []
+    cache, made = GraphCache(), []
     for prepared in ("one", "other", "one", "other", None):
         model = module()
-        kept.quantized(model, prepared, lambda prepared=prepared: made.append(prepared) or (1, [prepared]))
+        cache.quantized(model, prepared, lambda prepared=prepared: made.append(prepared) or (1, [prepared]))
     assert made == ["one", "other", None]
 
 
 def test_a_compile_may_leave_and_not_take():
-    kept, made = Kept(), []
+    cache, made = GraphCache(), []
     for takes in (True, False, True):
-        kept.takes = takes
+        cache.takes = takes
         model = module()
-        kept.exported(model, exports(model, made))
+        taken_by(cache, model, made)
     assert len(made) == 2
 
 
-def test_a_module_with_tensors_that_overlap_is_not_kept():
-    kept, made = Kept(), []
+def test_a_module_with_tensors_that_overlap_is_not_cached():
+    cache, made = GraphCache(), []
     for _ in range(2):
         model = module()
         model.register_buffer("row", model.weight.detach()[0])
-        kept.exported(model, exports(model, made))
+        taken_by(cache, model, made)
     assert len(made) == 2
 
 
-def test_only_the_last_graph_is_kept():
-    keeper = Keeper()
-    one, same = (keeper.stages(case, takes=True) for case in CASES)
+def test_only_the_last_graph_is_cached():
+    cache = WorkerCache()
+    one, same = (cache.stages(case, takes=True) for case in CASES)
     assert one is same
     other = msgspec.structs.replace(CASES[0], samples=CASES[0].samples + 1)
-    assert keeper.stages(other, takes=True) is not one
-    assert keeper.stages(CASES[0], takes=True) is not one
-    keeper.forget()
-    assert not keeper.holds
+    assert cache.stages(other, takes=True) is not one
+    assert cache.stages(CASES[0], takes=True) is not one
+    cache.forget()
+    assert not cache.holds
 
 
 def test_a_case_that_comes_again_takes_nothing():
-    keeper = Keeper()
-    first, second = (keeper.stages(case, takes=True) for case in CASES)
-    assert keeper.stages(CASES[1], takes=True) is not second
+    cache = WorkerCache()
+    first, second = (cache.stages(case, takes=True) for case in CASES)
+    assert cache.stages(CASES[1], takes=True) is not second
     assert first is second
 
 
-def test_without_the_tricks_nothing_is_kept(monkeypatch):
-    monkeypatch.setattr(keeping, "_on", set())
-    keeper = Keeper()
-    assert keeper.stages(CASES[0], takes=True) is ANEW
-    assert not keeper.holds
+def test_without_the_tricks_nothing_is_cached(monkeypatch):
+    monkeypatch.setattr(stage_cache, "_on", set())
+    cache = WorkerCache()
+    assert cache.stages(CASES[0], takes=True) is NO_CACHE
+    assert not cache.holds
 
 
 class _Observed(torch.nn.Module):

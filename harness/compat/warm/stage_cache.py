@@ -1,20 +1,19 @@
-"""What the compile of a graph for one target leaves for the graph's next target in the same worker.
+"""The stage cache: what the compile of a graph for one target leaves for the graph's next target in the same worker.
 
-Three *stages* are kept, of the last graph only, each by the trick of that name (``harness.compat.warm.tricks``):
+Two *stages* are cached, of the last graph only, each by the trick of that name (``harness.compat.warm.tricks``):
 
-- ``export-kept``: the float export, which no target has a part in;
-- ``quantized-kept``: the calibrated, converted and exported graph. Every target prepares the float graph itself; it
-  takes what is kept only if its prepared graph has the same fingerprint (``harness.compat.warm.fingerprint``);
-- ``edge-kept``: the edge program of that very graph, if the target's partitioner keeps the same nodes whole
+- ``quantized-cached``: the calibrated, converted and exported graph. Every target prepares the float graph itself; it
+  takes the cached one only if its prepared graph has the same fingerprint (``harness.compat.warm.fingerprint``);
+- ``edge-cached``: the edge program of that very graph, if the target's partitioner keeps the same nodes whole
   (``harness.compat.warm.edges``).
 
-What is kept is a deep copy made before anybody works on it, and everyone who takes it gets a deep copy of that: all
+The cache holds a deep copy made before anybody works on it, and everyone who takes it gets a deep copy of that: all
 later stages work in place. A fresh compile's tensors are the module's own, so that upstream can change the user's
-weights; a copy's tensors are therefore tied to the module of the one who takes it, wherever the kept one's were tied
+weights; a copy's tensors are therefore tied to the module of the one who takes it, wherever the cached one's were tied
 to its module. A module whose tensors are not those from back then, bit for bit, gets nothing.
 
-A stage that raises leaves nothing. Only the first run of a case takes anything (``harness.workers.worker``): what is
-found is confirmed by a compile that makes everything anew.
+A stage that raises leaves nothing. Only the first run of a case takes from the cache: the second run uses no cache,
+and a finding caused by the cache is reported as unrepeated.
 
 Imports torch, and executorch with the first edge program: only worker processes import this module.
 """
@@ -25,7 +24,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
 import torch
@@ -37,27 +36,24 @@ from harness.compat.warm.fingerprint import fingerprint
 if TYPE_CHECKING:
     from harness.compat.warm.edges import Choice
 
-EXPORT, QUANTIZED, EDGE = "export-kept", "quantized-kept", "edge-kept"
+QUANTIZED, EDGE = "quantized-cached", "edge-cached"
 
 _Made = TypeVar("_Made")
 _on: set[str] = set()
 
 
-def keep(stage: str) -> None:
-    """Keep a stage from now on."""
+def enable(stage: str) -> None:
+    """Cache a stage from now on."""
     _on.add(stage)
 
 
-def keeps(stage: str) -> bool:
-    """Is a stage kept?"""
+def enabled(stage: str) -> bool:
+    """Is a stage cached?"""
     return stage in _on
 
 
-class Stages(Protocol):
+class StageCache(Protocol):
     """Where a compile takes the stages from that need not be made for each target."""
-
-    def exported(self, model: torch.nn.Module, make: Callable[[], Any]) -> Any:
-        """The float export of a module."""
 
     def same(self, prepared: torch.fx.GraphModule) -> str | None:
         """What graphs that are prepared alike have in common, if they can be compared."""
@@ -69,11 +65,8 @@ class Stages(Protocol):
         """A context in which the lowering of an export may take an edge program."""
 
 
-class Anew:
+class _NoCache:
     """Makes every stage."""
-
-    def exported(self, model: torch.nn.Module, make: Callable[[], Any]) -> Any:
-        return make()
 
     def same(self, prepared: torch.fx.GraphModule) -> str | None:
         return None
@@ -86,7 +79,7 @@ class Anew:
         yield
 
 
-ANEW: Stages = Anew()
+NO_CACHE: StageCache = _NoCache()
 
 
 @dataclass
@@ -107,64 +100,47 @@ class _Copy:
 
 @dataclass
 class _Entry:
-    """An export that is kept, and the edge programs that were made of it."""
+    """A quantized export, and the edge programs that were made of it."""
 
     copy: _Copy
     edges: list[tuple[Choice, _Copy]] = field(default_factory=list)
 
 
-class Kept:
-    """The stages of one graph.
+class GraphCache:
+    """The cached stages of one graph.
 
-    :ivar takes: take what is kept; otherwise only leave it.
+    :ivar takes: take what is cached; otherwise only leave it.
     """
 
     def __init__(self) -> None:
         self.takes = True
-        self._export: _Entry | None = None
         self._quantized: dict[str, _Entry] = {}
         self._current: tuple[Any, torch.nn.Module, _Entry] | None = None  # the export in use, and whence it is
 
-    def exported(self, model: torch.nn.Module, make: Callable[[], Any]) -> Any:
-        """The float export of a module."""
-        self._current = None
-        if not keeps(EXPORT):
-            return make()
-        made, self._export = self._found(self._export, model, make, lambda made: made)
-        return made
-
     def same(self, prepared: torch.fx.GraphModule) -> str | None:
         """What graphs that are prepared alike have in common, if they can be compared."""
-        return fingerprint(prepared) if keeps(QUANTIZED) else None
+        return fingerprint(prepared) if enabled(QUANTIZED) else None
 
     def quantized(self, model: torch.nn.Module, prepared: str | None, make: Callable[[], _Made]) -> _Made:
         """The quantized graph and its export (the last of what ``make`` returns)."""
         self._current = None
         if prepared is None:
             return make()
-        made: _Made
-        made, entry = self._found(self._quantized.get(prepared), model, make, lambda made: made[-1])
-        if entry is not None:
-            self._quantized[prepared] = entry
-        return made
-
-    def _found(
-        self, entry: _Entry | None, model: torch.nn.Module, make: Callable[[], Any], export_of: Callable[[Any], Any]
-    ) -> tuple[Any, _Entry | None]:
-        """A copy of what an entry holds, or what is made, and the entry for the next."""
-        made = entry.copy.tied_to(model) if entry is not None and self.takes else None
+        entry = self._quantized.get(prepared)
+        made: Any = entry.copy.tied_to(model) if entry is not None and self.takes else None
         if made is None:
             made = make()
-            kept = _kept(made, model)
-            entry = None if kept is None else _Entry(kept)
+            copied = _copy_of(made, model)
+            entry = None if copied is None else _Entry(copied)
         if entry is not None:
-            self._current = export_of(made), model, entry
-        return made, entry
+            self._quantized[prepared] = entry
+            self._current = made[-1], model, entry
+        return cast(_Made, made)
 
     @contextmanager
     def edges(self, exported: Any) -> Iterator[None]:
         """Let the lowering of an export inside take an edge program, or leave one."""
-        if not keeps(EDGE) or self._current is None or self._current[0] is not exported:
+        if not enabled(EDGE) or self._current is None or self._current[0] is not exported:
             yield
             return
         from executorch.exir.program import _program
@@ -178,12 +154,12 @@ class Kept:
         _, model, entry = self._current
 
         def generate(*args: Any, **named: Any) -> Any:
-            for choice, kept in entry.edges if self.takes else ():
-                if choice.is_made_by(*args[:3]) and (found := kept.tied_to(model)) is not None:
+            for choice, cached in entry.edges if self.takes else ():
+                if choice.is_made_by(*args[:3]) and (found := cached.tied_to(model)) is not None:
                     return found
             made, choice_now = made_with_choice(original, *args, **named)
-            if choice_now is not None and (kept_now := _kept(made, model)) is not None:
-                entry.edges.append((choice_now, kept_now))
+            if choice_now is not None and (copied := _copy_of(made, model)) is not None:
+                entry.edges.append((choice_now, copied))
             return made
 
         setattr(_program, _GENERATE, generate)
@@ -193,20 +169,20 @@ class Kept:
             setattr(_program, _GENERATE, original)
 
 
-class Keeper:
-    """Keeps the stages of the graph that a worker ran last, until a target of it comes again."""
+class WorkerCache:
+    """Caches the stages of the graph that a worker ran last, until a target of it comes again."""
 
     def __init__(self) -> None:
         self._graph = ""
         self._targets: set[str] = set()
-        self._kept: Kept | None = None
+        self._cached: GraphCache | None = None
 
     @property
     def holds(self) -> bool:
-        """Is anything kept?"""
-        return self._kept is not None
+        """Is anything cached?"""
+        return self._cached is not None
 
-    def stages(self, case: Case, takes: bool) -> Stages:
+    def stages(self, case: Case, takes: bool) -> StageCache:
         """The stages of a case's graph, calibration and recipe; those of another graph are given up.
 
         :param takes: may this compile take what an earlier one left?
@@ -214,26 +190,26 @@ class Keeper:
         graph = case_digest(msgspec.structs.replace(case, target=""))
         if graph != self._graph or case.target in self._targets:
             self.forget()
-        if self._kept is None and _on:
-            self._graph, self._kept = graph, Kept()
-        if self._kept is None:
-            return ANEW
+        if self._cached is None and _on:
+            self._graph, self._cached = graph, GraphCache()
+        if self._cached is None:
+            return NO_CACHE
         self._targets.add(case.target)
-        self._kept.takes = takes
-        return self._kept
+        self._cached.takes = takes
+        return self._cached
 
     def forget(self) -> None:
-        """Give up what is kept."""
-        if self._kept is not None:
-            self._graph, self._targets, self._kept = "", set(), None
+        """Give up what is cached."""
+        if self._cached is not None:
+            self._graph, self._targets, self._cached = "", set(), None
             between_cases()
 
 
 _GENERATE = "_gen_edge_manager_for_partitioners"
 
 
-def _kept(value: Any, model: torch.nn.Module) -> _Copy | None:
-    """A copy to keep, or None if it cannot be copied."""
+def _copy_of(value: Any, model: torch.nn.Module) -> _Copy | None:
+    """A copy for the cache, or None if it cannot be copied."""
     own = _tensors(model)
     if own is None:
         return None
@@ -254,7 +230,7 @@ def _copied(value: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
 
 
 def _tensors(model: torch.nn.Module) -> dict[str, torch.Tensor] | None:
-    """A module's tensors by name; None if two of them overlap, which no copy here would keep."""
+    """A module's tensors by name; None if two of them overlap, which no copy here would preserve."""
     found: dict[str, torch.Tensor] = {
         **dict(model.named_parameters(remove_duplicate=False)),
         **dict(model.named_buffers(remove_duplicate=False)),

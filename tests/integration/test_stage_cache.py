@@ -7,21 +7,21 @@ from executorch.exir.program import _program
 
 from harness.campaign.campaign import write_case
 from harness.case.target import DEFAULT_TARGETS
-from harness.compat.warm import keeping
-from harness.compat.warm.keeping import ANEW, Keeper
+from harness.compat.warm import stage_cache
+from harness.compat.warm.stage_cache import NO_CACHE, WorkerCache
 from harness.ethosu.sameness import payload_difference
 from harness.pipeline.lowering import StageClock
 from harness.pipeline.probes.graphs import differences
+from harness.workers.case_run import run_task
 from harness.workers.protocol import Task
-from harness.workers.running import compile_case
-from harness.workers.worker import run_task
+from harness.workers.running import Options, compile_case
 from tests.integration.conftest import linear_case, relu_join_case, sigmoid_case
 
 
 @pytest.fixture(autouse=True)
 def tricks(monkeypatch):
-    """All stages are kept inside a test."""
-    monkeypatch.setattr(keeping, "_on", {keeping.EXPORT, keeping.QUANTIZED, keeping.EDGE})
+    """All stages are cached inside a test."""
+    monkeypatch.setattr(stage_cache, "_on", {stage_cache.QUANTIZED, stage_cache.EDGE})
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ def calls(monkeypatch):
     return counts
 
 
-def compiled(case, stages=ANEW):
+def compiled(case, stages=NO_CACHE):
     torch.compiler.reset()
-    return compile_case(case, StageClock(), stages=stages)
+    return compile_case(case, StageClock(), Options(stages=stages))
 
 
 def assert_same(case, kept, anew):
@@ -74,28 +74,19 @@ def assert_same(case, kept, anew):
     ],
     ids=["a8w8", "a16w8", "fixed", "edited", "float-node"],
 )
-def test_three_targets_share_all_and_get_the_same(calls, make):
+def test_three_targets_share_what_is_quantized_and_get_the_same(calls, make):
     cases = [make(target) for target in DEFAULT_TARGETS]
-    keeper = Keeper()
-    kept = [compiled(case, keeper.stages(case, takes=True)) for case in cases]
-    assert calls == {"export": 2, "edge": 1}
-    for case, found in zip(cases, kept, strict=True):
-        assert_same(case, found, compiled(case))
-
-
-def test_unquantized_targets_share_the_export_and_the_edge_program(calls):
-    cases = [linear_case(target, "float") for target in ("TOSA-1.0+FP", "TOSA-1.0+FP+bf16")]
-    keeper = Keeper()
-    kept = [compiled(case, keeper.stages(case, takes=True)) for case in cases]
-    assert calls == {"export": 1, "edge": 1}
+    cache = WorkerCache()
+    kept = [compiled(case, cache.stages(case, takes=True)) for case in cases]
+    assert calls == {"export": 4, "edge": 1}
     for case, found in zip(cases, kept, strict=True):
         assert_same(case, found, compiled(case))
 
 
 def test_a_target_that_keeps_other_nodes_whole_makes_its_own_edge_program(calls):
     cases = [linear_case(target, "a8w8,float=n0") for target in ("TOSA-1.0+INT+FP", "TOSA-1.0+INT")]
-    keeper = Keeper()
-    kept = [compiled(case, keeper.stages(case, takes=True)) for case in cases]
+    cache = WorkerCache()
+    kept = [compiled(case, cache.stages(case, takes=True)) for case in cases]
     assert calls["edge"] == 2
     for case, found in zip(cases, kept, strict=True):
         assert_same(case, found, compiled(case))
@@ -116,11 +107,11 @@ def _raises(taken):
 
 @pytest.mark.parametrize("damage", [_other_scale, _raises])
 def test_what_shows_only_with_something_kept_is_no_finding_and_is_told(tmp_path, monkeypatch, damage):
-    tied_to = keeping._Copy.tied_to
-    monkeypatch.setattr(keeping._Copy, "tied_to", lambda copy, model: damage(tied_to(copy, model)))
-    keeper = Keeper()
+    tied_to = stage_cache._Copy.tied_to
+    monkeypatch.setattr(stage_cache._Copy, "tied_to", lambda copy, model: damage(tied_to(copy, model)))
+    cache = WorkerCache()
     first, second = [
-        run_task(Task(case=str(write_case(sigmoid_case(target), tmp_path)), probes="none"), lambda _: None, keeper)
+        run_task(Task(case=str(write_case(sigmoid_case(target), tmp_path)), probes="none"), lambda _: None, cache)
         for target in DEFAULT_TARGETS[:2]
     ]
     assert (first.findings, first.unrepeated) == ((), ())
@@ -129,10 +120,10 @@ def test_what_shows_only_with_something_kept_is_no_finding_and_is_told(tmp_path,
 
 
 def test_a_case_whose_branches_are_measured_takes_nothing(tmp_path, monkeypatch, calls):
-    monkeypatch.setattr("harness.workers.branches.is_measured", lambda case, corrections: True)
-    keeper = Keeper()
+    monkeypatch.setattr("harness.workers.case_run.is_measured", lambda case, corrections: True)
+    cache = WorkerCache()
     for target in DEFAULT_TARGETS[:2]:
         task = Task(case=str(write_case(sigmoid_case(target), tmp_path)))
         monkeypatch.setattr("harness.workers.running.scheduled", lambda case, mode: ())
-        assert run_task(task, lambda _: None, keeper).branches is not None
+        assert run_task(task, lambda _: None, cache).branches is not None
     assert calls == {"export": 4, "edge": 2}

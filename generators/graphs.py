@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from generators.graph_pool import GraphPool
 from generators.motifs import MOTIFS
-from generators.pool import GraphPool
 from generators.sizes import draw_any_shape, pick
 from harness.case.case import Graph
 from harness.case.operators import Draw

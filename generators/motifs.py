@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from generators.pool import GraphPool
+from generators.graph_pool import GraphPool
 from generators.sizes import GROWING, draw_shape, one_in, within
 from harness.case.case import TensorType
 

@@ -25,7 +25,7 @@ from harness.artifacts.program import Call, Plan, ProgramDelegate, ProgramTensor
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import ALIGNMENT, SCRATCH, VelaIO, VelaPayload, decode_vela
 from harness.case.errors import BadInput
-from harness.evidence.borders import (
+from harness.evidence.delegate_io import (
     WIDENED,
     Disagreement,
     against_tosa,

@@ -18,8 +18,8 @@ from harness.evidence.inspection.analysis import Analysis, analyse
 from harness.evidence.inspection.blame import SERIALIZER, constant_blame, literals_blame
 from harness.evidence.inspection.constants import Judged, judged_constants, lost_constants
 from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.judging import first_of_each
 from harness.evidence.observation import Mismatch, Observation, Oracle, Unjudged
+from harness.evidence.references import first_of_each
 from harness.triage.unjudged.execution import outputs_of
 
 NAME = "constants"

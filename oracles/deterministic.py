@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.case.errors import BadInput
 from harness.compat.snapshots import PassTrace
-from harness.ethosu.sameness import payload_difference
+from harness.ethosu.equivalence import payload_difference
 from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle, headline
 from harness.pipeline.probes.graphs import differences
 from harness.pipeline.probes.results import Repeated

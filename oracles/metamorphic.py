@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from harness.case.arrays import Array
-from harness.evidence.judging import TOSA, place
 from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
+from harness.evidence.references import TOSA, place
 from harness.pipeline.probes.results import TwinRun
 from oracles.numeric import ORACLE as NUMERIC
 from oracles.outputs import ORACLE as OUTPUTS

@@ -30,11 +30,11 @@ import numpy as np
 from harness.artifacts.tosa import decode_tosa
 from harness.case.arrays import Array
 from harness.case.place import Fact, Place
-from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, judged
+from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, legs_to_judge
 from harness.evidence.comparing import Comparison, compare, comparisons
 from harness.evidence.inspection.surroundings import seen_place, tosa_place
-from harness.evidence.judging import MODEL, TOSA, place, reference_leg
 from harness.evidence.observation import Envelope, Mismatch, Observation, Oracle
+from harness.evidence.references import MODEL, TOSA, place, reference_leg
 from harness.locate.divergence import DelegateComparison, Origin, WrongOutput
 from harness.triage.buckets import OUT_OF_RANGE
 from harness.triage.unjudged.envelopes import of_rounding
@@ -55,7 +55,7 @@ def judge(observation: Observation) -> list[Mismatch]:
         for item in differences(observation)
         if not (delegates and item.kind == DIFFERS_FROM_TOSA)
     ]
-    for leg in judged(observation):
+    for leg in legs_to_judge(observation):
         wrong = _by_output(comparisons(observation, leg))
         lenient = (
             {} if observation.saturation is None else _by_output(comparisons(observation, leg, observation.saturation))

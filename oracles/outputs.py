@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from harness.case.arrays import Array
-from harness.evidence.judging import compiled_legs, reference_leg
 from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
+from harness.evidence.references import compiled_legs, reference_leg
 
 Runs = tuple[tuple[Array, ...], ...]
 

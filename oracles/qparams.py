@@ -29,8 +29,8 @@ from harness.evidence.inspection.metadata import Fault, metadata_faults, start_f
 from harness.evidence.inspection.ranges import BEFORE_TABLE, NOT_ENFORCED, range_problems
 from harness.evidence.inspection.surroundings import tosa_place, trace_place
 from harness.evidence.inspection.units import Problem
-from harness.evidence.judging import first_of_each
 from harness.evidence.observation import Mismatch, Observation, Oracle
+from harness.evidence.references import first_of_each
 
 NAME = "qparams"
 

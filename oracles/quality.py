@@ -18,8 +18,8 @@ import numpy as np
 from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.evidence.comparing import margin
-from harness.evidence.judging import EAGER, QUANTIZED, place
 from harness.evidence.observation import Domain, Envelope, Mismatch, Observation, Oracle
+from harness.evidence.references import EAGER, QUANTIZED, place
 from harness.triage.unjudged.envelopes import of_quantization
 
 LAST_ROUNDING = 0.5

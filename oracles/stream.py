@@ -19,8 +19,8 @@ from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.case.place import Fact, Place
 from harness.ethosu.records import StreamIssue
 from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.judging import first_of_each
 from harness.evidence.observation import Mismatch, Observation, Oracle
+from harness.evidence.references import first_of_each
 from harness.locate.divergence import DelegateComparison
 from harness.triage.unjudged.execution import of_streams
 from oracles.buffers import delegates_at_fault

@@ -3,7 +3,7 @@
 No arithmetic happens here, so a mismatch behind one of these is never a matter of rounding.
 
 ``view`` needs an operand whose elements lie in memory in the order of its dimensions. A shape
-rule cannot see strides; the tag "dense" asks the pool of ``generators.pool`` for such a value, and
+rule cannot see strides; the tag "dense" asks the pool of ``generators.graph_pool`` for such a value, and
 "strided" tells it which results may not be one. A hand-edited case that views a permuted value
 fails where torch does, in eager.
 """

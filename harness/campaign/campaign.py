@@ -2,8 +2,8 @@
 
 A block is ``BLOCK`` graphs drawn from (seed, block number), so the same seed gives the same graphs and shards own
 blocks (shard i of n runs the blocks with number = i - 1 modulo n). Drawing costs milliseconds and happens in this
-process; everything that imports torch happens in the pool's workers. The run's folder (``harness.campaign.runs``) has
-each case before it is run and each result as soon as it is there.
+process; everything that imports torch happens in the pool's workers. The run's folder
+(``harness.campaign.run_folder``) has each case before it is run and each result as soon as it is there.
 
 Invariants: with ``max_examples`` and no time limit, a run is a function of what was asked; a time limit only cuts
 the sequence of graphs short, and includes minimization and reports. A campaign that was ended by anything goes on
@@ -26,8 +26,8 @@ from types import FrameType
 
 from harness import __version__
 from harness.campaign.budget import Budget
-from harness.campaign.runs import CASES, Asked, Done, RunInfo, append, cannot_write, mended, read_run, write_info
-from harness.campaign.steering import News
+from harness.campaign.run_folder import CASES, Asked, Done, RunInfo, append, cannot_write, mended, read_run, write_info
+from harness.campaign.steering import NewPairs
 from harness.campaign.summary import Tally
 from harness.case.case import Case, case_digest, encode_case
 from harness.case.errors import CannotRun
@@ -165,14 +165,14 @@ def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
         for place, cases in enumerate(stored(database_at(options.database), options.targets)):
             if place % count == index - 1:
                 yield STORED + place, cases
-    drawn, seen, news = 0, set(), News()
+    drawn, seen, news = 0, set(), NewPairs()
     for block in itertools.count():
         for cases in draw_block(options.seed, block, BLOCK, options.targets):
             digest = case_digest(cases[0])
             if digest in seen:
                 continue
             seen.add(digest)
-            taken = not options.steer or news.takes(cases[0].graph)
+            taken = not options.steer or news.accepts(cases[0].graph)
             if taken and block % count == index - 1:
                 yield drawn, cases
             drawn += 1

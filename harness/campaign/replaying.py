@@ -37,7 +37,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     upstream: tuple[str, ...] = ()
 
 
-def judged(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:
+def held_against_status(entry: Entry, result: CaseResult, today: datetime.date) -> Replayed:
     """Compare an entry's result with what is expected on the installed line."""
     expected = entry.expected
     findings = tuple(item for item in result.findings if expected is None or item.bucket not in expected.other)

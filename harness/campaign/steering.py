@@ -20,14 +20,14 @@ from harness.case.case import Graph, maker_of
 PATIENCE = 12
 
 
-class News:
+class NewPairs:
     """What the graphs drawn so far have. Ask once for each, in the order in which they are drawn."""
 
     def __init__(self) -> None:
         self._met: set[tuple[str, ...]] = set()
         self._passed_over = 0
 
-    def takes(self, graph: Graph) -> bool:
+    def accepts(self, graph: Graph) -> bool:
         """Is a graph to be run?"""
         fresh = {*pairs(graph), *((node.operator,) for node in graph.nodes)} - self._met
         self._met |= fresh

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from harness import __version__
-from harness.campaign.again import Again
+from harness.campaign.replay_command import Again
 from harness.compat.releases import installed
 from harness.evidence.observation import oracle_named
 from harness.evidence.reasons import by_kind
@@ -22,7 +22,7 @@ from harness.pipeline.legs import legs
 from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry, bugs_of
 from harness.triage.findings import Finding
-from harness.triage.known import judged
+from harness.triage.known import classified
 from harness.triage.unjudged import counting
 from harness.workers.protocol import CaseResult
 
@@ -62,7 +62,7 @@ class Tally:
         bugs = bugs_of(self.corpus) if result.findings else ()
         entries = {entry.name: entry for entry in self.corpus}
         for finding in result.findings:
-            finding = judged(finding, bugs)
+            finding = classified(finding, bugs)
             entry = entries.get(finding.entry) if finding.known else None
             upstream = (*entry.status.upstream, f"corpus entry {entry.name}")[0] if entry else None
             self.findings.append(msgspec.structs.replace(finding, upstream=upstream))

@@ -21,7 +21,7 @@ edited=cat       by hand: results of this operator change their domain     nothi
 
 ``observer=minmax`` and ``act=fixed`` are configurations that a user builds by hand; everything
 else is what the stock ``get_symmetric_*`` functions return. ``edited`` alters the quantized graph
-itself (``harness.pipeline.editing``): no quantizer makes such a graph, and a finding says so by its recipe.
+itself (``harness.pipeline.edited_domains``): no quantizer makes such a graph, and a finding says so by its recipe.
 """
 
 from __future__ import annotations

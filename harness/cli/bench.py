@@ -20,10 +20,10 @@ from harness.cli.benchmark.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_T
 from harness.cli.benchmark.figures import Sample
 from harness.cli.benchmark.growth import chains, measure, sizes_of
 from harness.cli.benchmark.growth import table as growth_table
-from harness.cli.benchmark.sameness import compare
-from harness.cli.benchmark.sameness import lines as sameness_lines
+from harness.cli.benchmark.output import Outcome, as_json, lines, page
+from harness.cli.benchmark.same_programs import compare
+from harness.cli.benchmark.same_programs import lines as sameness_lines
 from harness.cli.benchmark.subjects import Subject, drawn, models
-from harness.cli.benchmark.telling import Outcome, as_json, lines, page
 from harness.cli.benchmark.tricks import gains, table
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import json_option, out_option, seed_option, target_option

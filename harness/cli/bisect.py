@@ -16,10 +16,10 @@ import click
 
 from harness.case.errors import CannotRun
 from harness.case.reading import file_of, read_case
-from harness.cli.lines import environments_of, lines_options
+from harness.cli.line_options import environments_of, lines_options
 from harness.cli.options import json_option
 from harness.cli.results import write_json
-from harness.triage.lines import OLDEST_FIRST, replayed
+from harness.triage.release_environments import OLDEST_FIRST, replayed
 
 _UNEXPECTED = 'title = "bisected"\nexpires = 2999-01-01\n'
 

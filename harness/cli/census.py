@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from harness.campaign.campaign import Options, Progress, graph_cases, run_campaign, write_case
-from harness.campaign.runs import CASES
+from harness.campaign.run_folder import CASES
 from harness.case.target import parse_target
 from harness.cli.console import Reporter
 from harness.cli.environment import need_environment

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from harness.campaign.again import Again
 from harness.campaign.campaign import Progress
+from harness.campaign.replay_command import Again
 from harness.campaign.summary import Tally
 from harness.case.errors import ArmdiffError, BadInput
 from harness.case.recipe import parse_recipe

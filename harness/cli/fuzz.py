@@ -18,7 +18,7 @@ import click
 import msgspec
 
 from harness.campaign.campaign import Options, run_campaign
-from harness.campaign.runs import Run, previous_run, read_run, set_aside
+from harness.campaign.run_folder import Run, previous_run, read_run, set_aside
 from harness.case.errors import ArmdiffError, BadInput
 from harness.cli.console import Reporter
 from harness.cli.environment import installed_line, need_engine, need_environment
@@ -187,7 +187,7 @@ def _workers_of(address: str, corrections: Sequence[str], context: click.Context
     :raises BadInput: an option that means this machine.
     :raises CannotRun: the cluster cannot be used.
     """
-    from harness.workers.cluster.pool import connected
+    from harness.workers.cluster.runner import connected
 
     if context.get_parameter_source("jobs") is not click.core.ParameterSource.DEFAULT:
         raise BadInput("--jobs", "is for this machine, and --cluster was given", "give --nworkers to 'dask worker'")

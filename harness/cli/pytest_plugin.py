@@ -65,7 +65,7 @@ class ShardItem(pytest.Item):
 
     def runtest(self) -> None:
         from harness.campaign.campaign import Options, run_campaign
-        from harness.campaign.runs import set_aside
+        from harness.campaign.run_folder import set_aside
         from harness.case.target import DEFAULT_TARGETS, parse_target
         from harness.cli.options import read_seconds
         from harness.reports.listing import listing, verdict
@@ -177,14 +177,14 @@ class EntryItem(pytest.Item):
     """Replays one entry."""
 
     def runtest(self) -> None:
-        from harness.campaign.replaying import judged
+        from harness.campaign.replaying import held_against_status
         from harness.triage.corpus import read_entry
         from harness.triage.unjudged.counting import UnjudgedTally
         from harness.workers.protocol import Task
 
         entry = read_entry(self.path.parent)
         result = _pool(self.config).run_one(Task(case=str(entry.folder / "case.json")))
-        row = judged(entry, result, datetime.date.today())
+        row = held_against_status(entry, result, datetime.date.today())
         reason = ", ".join((f"{row.outcome}: {entry.status.title}", *entry.status.upstream[:1]))
         unjudged = UnjudgedTally()
         unjudged.add(result.unjudged)

@@ -13,11 +13,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.campaign.again import Again
 from harness.campaign.reduction.harm import harm_of, sharing
 from harness.campaign.reduction.minimizing import Terms, minimize
 from harness.campaign.reduction.search import Reduction
-from harness.campaign.runs import Minimized
+from harness.campaign.replay_command import Again
+from harness.campaign.run_folder import Minimized
 from harness.campaign.summary import by_cause
 from harness.case.case import case_digest
 from harness.case.errors import BadInput

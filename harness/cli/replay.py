@@ -17,8 +17,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.campaign.again import Again
-from harness.campaign.replaying import Replayed, judged
+from harness.campaign.replay_command import Again
+from harness.campaign.replaying import Replayed, held_against_status
 from harness.campaign.summary import Tally, as_json, counted
 from harness.case.building import load_tensors
 from harness.case.case import Case
@@ -101,7 +101,7 @@ def replay(
         for entry, result in zip(selected, islice(results, len(selected)), strict=True):
             tally.add(result)
             told = msgspec.structs.replace(result, findings=tuple(counted(result.findings, strict)))
-            rows.append(judged(entry, told, datetime.date.today()))
+            rows.append(held_against_status(entry, told, datetime.date.today()))
             if json_file != "-":
                 click.echo("\n".join(_told(rows[-1])))
         tally.corpus = shown.corpus

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import click
 
-from harness.campaign.runs import Run, previous_run, read_run
+from harness.campaign.run_folder import Run, previous_run, read_run
 from harness.case.errors import BadInput
 from harness.cli.options import json_option, known_option
 from harness.cli.results import write_json
 from harness.corrections import corrections
-from harness.reports.reporting import Report, judged, report_on, write
+from harness.reports.reporting import Report, report_on, tallied, write
 from harness.reports.reporting.issues import MOST, Filed, issues, read_filed, write_issues
 from harness.reports.reporting.words import counted
 from harness.triage.corpus import Entry, corpus_folders, on_line, with_corrections
@@ -64,15 +64,15 @@ def report(
 
     Example: armdiff report night/shard-* --out night/report --issues night/issues --filed issues.json
     """
-    from harness.reports.reporting.plain import data
+    from harness.reports.reporting.json_data import data
 
     exists = [item for file in filed for item in read_filed(file)]
     read, bad = _read(runs)
     several = len(runs) > 1
     folder = out or (TOGETHER if several else runs[0])
     former = previous_run(runs[0], previous) if previous or not several else None
-    parts = [judged(run, _corpus(run, known)) for run in read]
-    before = judged(former, _corpus(read[0], known)) if former else None
+    parts = [tallied(run, _corpus(run, known)) for run in read]
+    before = tallied(former, _corpus(read[0], known)) if former else None
     made = report_on(parts, before)
     verdict = write(made, folder)
     write_json(json_file, data(made, folder))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from harness.campaign.again import Again
 from harness.campaign.breadth.choosing import Sweep
 from harness.campaign.campaign import Options, Progress, graph_cases, keep_hypothesis_in, write_case
+from harness.campaign.replay_command import Again
 from harness.campaign.summary import Tally
 from harness.case.case import Case
 from harness.case.errors import BadInput

@@ -1,7 +1,7 @@
-"""The verb ``table``: the corpus on every release line, as one table (``harness.triage.table``).
+"""The verb ``table``: the corpus on every release line, as one table (``harness.triage.release_table``).
 
-Lines are replayed one after the other in their own environments (``harness.triage.lines``), or read from the
-JSON that ``armdiff replay --json`` wrote there.
+Lines are replayed one after the other in their own environments (``harness.triage.release_environments``), or read
+from the JSON that ``armdiff replay --json`` wrote there.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import click
 
 from harness.case.errors import BadInput, CannotRun
-from harness.cli.lines import environments_of, lines_options
+from harness.cli.line_options import environments_of, lines_options
 from harness.cli.options import jobs_option, json_option
 from harness.cli.results import write_json
 from harness.compat.releases import LINES
 from harness.corrections import corrections
 from harness.triage.corpus import corpus_folders
-from harness.triage.lines import OLDEST_FIRST, replayed
-from harness.triage.table import html, markdown, merged
+from harness.triage.release_environments import OLDEST_FIRST, replayed
+from harness.triage.release_table import html, markdown, merged
 
 
 @click.command()

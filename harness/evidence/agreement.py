@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.case.arrays import Array
-from harness.evidence.judging import FVP, MODEL, TOSA, compiled_legs
 from harness.evidence.observation import Observation
+from harness.evidence.references import FVP, MODEL, TOSA, compiled_legs
 
 DIFFERS_FROM_TOSA = "differs from the TOSA reference"
 ENGINES_DIFFER = "functional model differs from the FVP"
@@ -55,7 +55,7 @@ class Difference:
     distance: float
 
 
-def judged(observation: Observation) -> list[str]:
+def legs_to_judge(observation: Observation) -> list[str]:
     """Compiled legs that the reference's envelopes judge: those that no exact comparison speaks for."""
     ran = compiled_legs(observation)
     exact = [name for name in (TOSA, MODEL, FVP) if name in ran and _exact(observation, name)]

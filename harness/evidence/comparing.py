@@ -9,8 +9,8 @@ import numpy as np
 
 from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
-from harness.evidence.judging import reference_leg
 from harness.evidence.observation import Domain, Envelope, Observation
+from harness.evidence.references import reference_leg
 
 RELATIVE_MARGIN = 2.0**-20
 """Float32 representation of a dequantized code, and of the float64 envelope's ends."""

@@ -26,7 +26,7 @@ def fallen_back(recipe: str, lowered: Any, partitioner: Any, reasons: Mapping[st
     """
     from harness.compat.states import operator_name
     from harness.compat.support import listed
-    from harness.pipeline.edge import cpu_nodes
+    from harness.pipeline.edge_program import cpu_nodes
 
     left_float = set(parse_recipe(recipe).float_nodes)
     found = []

@@ -13,7 +13,7 @@ from typing import Literal
 
 from harness.case.errors import CannotRun
 from harness.case.target import Target
-from harness.evidence.judging import FVP, MODEL
+from harness.evidence.references import FVP, MODEL
 
 EngineChoice = Literal["default", "model", "fvp", "both"]
 

@@ -38,8 +38,8 @@ from harness.compat.states import StateReader, dim_order_of, operator_name
 from harness.compat.warm.stage_cache import NO_CACHE, StageCache
 from harness.evidence.observation import DelegateRecord, Domain, LoweringRecord, OutputType, ValueType
 from harness.evidence.rounding.originals import constants_of, note_originals
-from harness.pipeline.edge import cpu_nodes, placeholder_names
-from harness.pipeline.editing import change_domains
+from harness.pipeline.edge_program import cpu_nodes, placeholder_names
+from harness.pipeline.edited_domains import change_domains
 
 Configure = Callable[[Any], Any]
 
@@ -164,7 +164,7 @@ def converted(
 ) -> torch.fx.GraphModule:
     """The quantized graph of a prepared one, which is used up.
 
-    :param edited: the operator whose results change their domain by hand (``harness.pipeline.editing``), or nothing.
+    :param edited: the operator whose results get another domain (``harness.pipeline.edited_domains``), or none.
     """
     with clock.stage("calibrate"):
         for sample in samples:

@@ -20,10 +20,10 @@ import msgspec
 
 from harness.campaign.budget import Budget
 from harness.campaign.campaign import BLOCK, Options, Progress, write_case
+from harness.campaign.reduction.criterion import BucketJudge
 from harness.campaign.reduction.harm import Harm, harm_of, sharing
-from harness.campaign.reduction.judging import BucketJudge
 from harness.campaign.reduction.minimizing import Terms, minimize
-from harness.campaign.runs import BUGS, Minimized, Run, append
+from harness.campaign.run_folder import BUGS, Minimized, Run, append
 from harness.campaign.summary import by_cause
 from harness.case.case import Case
 from harness.case.errors import ArmdiffError, CannotRun

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from harness.campaign.again import Again
+from harness.campaign.replay_command import Again
 from harness.campaign.summary import Tally, by_cause
 from harness.evidence.observation import oracle_named
 from harness.triage.corpus import Entry

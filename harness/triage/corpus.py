@@ -43,8 +43,7 @@ from harness.corrections.correction import Correction
 from harness.triage.buckets import any_family
 from harness.triage.conditions import Condition
 from harness.triage.findings import Finding
-from harness.triage.known import KnownBug
-from harness.triage.known import judged as judged_finding
+from harness.triage.known import KnownBug, classified
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -131,7 +130,7 @@ class Entry(msgspec.Struct, frozen=True):
     def knows(self, finding: Finding) -> bool:
         """Is this finding proved to be the entry's bug on its release line (on whichever target has it)?"""
         bug = self.bug
-        return bug is not None and (found := judged_finding(finding, (bug,))).known and found.entry == self.name
+        return bug is not None and (found := classified(finding, (bug,))).known and found.entry == self.name
 
     def resembles(self, finding: Finding) -> bool:
         """Does this finding look like the entry's bug?"""

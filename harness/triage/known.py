@@ -114,7 +114,7 @@ def _same_crash(bucket: str, bug: KnownBug) -> bool:
     return any(any_family(bucket) == any_family(item) for item in (bug.bucket, *bug.also))
 
 
-def judged(finding: Finding, bugs: Sequence[KnownBug]) -> Finding:
+def classified(finding: Finding, bugs: Sequence[KnownBug]) -> Finding:
     """The finding in the state that a corpus gives it.
 
     A proof by a correction stands if the corpus has the entry; everything else is judged anew. Where the conditions of

@@ -27,7 +27,7 @@ from harness.evidence.inspection.surroundings import CONSTANTS, case_place, seen
 from harness.evidence.observation import CRASH, DelegateRecord
 from harness.triage.buckets import BUCKET_VERSION, kind_of_bucket
 from harness.triage.findings import Finding
-from harness.triage.known import KnownBug, judged
+from harness.triage.known import KnownBug, classified
 
 VELA = "Vela"
 _HAZARD: Mapping[str, Fact] = {"issue": "hazard", "blockdep": 1, "safe": 0, "conflict": "overtakes", "kind": "POOL"}
@@ -61,7 +61,7 @@ def masked(case: Case, delegates: Sequence[DelegateRecord], bugs: Sequence[Known
     entries: dict[str, Counter[str]] = {}
     for family, finding in _imagined(case, delegates, bugs):
         places[family] += 1
-        taken = judged(finding, bugs)
+        taken = classified(finding, bugs)
         entries.setdefault(family, Counter()).update([taken.entry] if taken.known else [])
         alike[family] += any(bug.resembles(finding) for bug in bugs)
     return {

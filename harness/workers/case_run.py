@@ -26,18 +26,18 @@ from harness.compat.warm.stage_cache import NO_CACHE, StageCache, WorkerCache
 from harness.corrections import chosen
 from harness.corrections.applying import applied
 from harness.evidence.comparing import comparisons
-from harness.evidence.judging import EAGER, QUANTIZED, TOSA, reference_leg
 from harness.evidence.observation import CRASH, Mismatch, Observation, oracle_named, oracles
+from harness.evidence.references import EAGER, QUANTIZED, TOSA, reference_leg
 from harness.locate import streams
 from harness.pipeline.lowering import StageClock
 from harness.triage.findings import DOMAINS, Finding, finding_of
-from harness.triage.known import judged
+from harness.triage.known import classified
 from harness.triage.proving import Prover, Remembered, applicable_corrections, counts, same_finding
 from harness.triage.unjudged import unjudged
 from harness.workers.branches import is_measured, measured
 from harness.workers.capture import load_file
+from harness.workers.observing import InvalidCase, Options, examine
 from harness.workers.protocol import CaseResult, Task, Tightness
-from harness.workers.running import InvalidCase, Options, examine
 
 Seen = tuple[Observation, list[Mismatch]]
 
@@ -65,7 +65,7 @@ class _Subject:
     def described(self, observation: Observation, mismatches: Sequence[Mismatch]) -> list[Finding]:
         """Mismatches as findings, known where a condition proves it."""
         found = [finding_of(item, self.case, self.task.case, _detail(item, observation)) for item in mismatches]
-        return [judged(item, self.task.known) for item in found]
+        return [classified(item, self.task.known) for item in found]
 
     def corrected(self, names: tuple[str, ...]) -> list[Finding] | None:
         """What the case shows with corrections; None if it cannot be tried with them."""

@@ -29,7 +29,7 @@ from harness.case.reading import read_case
 from harness.evidence.observation import CRASH, Failure, Observation
 from harness.triage.buckets import NO_OUTPUT
 from harness.triage.findings import Finding, finding_of
-from harness.triage.known import judged
+from harness.triage.known import classified
 from harness.triage.proving import Prover
 from harness.triage.unjudged.execution import of_a_lost_case
 from harness.workers.affinity import next_case, worker_for
@@ -248,7 +248,7 @@ class Pool:
 
     def _proved(self, task: Task, finding: Finding) -> Finding:
         """A death in the state that the known bugs give it, tried with the corrections of what it resembles."""
-        finding = judged(finding, task.known)
+        finding = classified(finding, task.known)
         if finding.known:
             return finding
 

@@ -180,10 +180,10 @@ def _worker(store: Store) -> Callable[[Case], Lowered]:
     warnings.filterwarnings("ignore")
     import torch
 
-    torch.set_num_threads(1)
-    from harness.workers import running
+    from harness.workers import observing
 
-    assert running
+    torch.set_num_threads(1)
+    assert observing
     logging.disable(logging.WARNING)
     gc.collect()
     gc.freeze()  # as harness.workers.worker: what the imports leave never dies, and children share its pages

@@ -18,11 +18,11 @@ from rich.table import Table
 
 from harness.case.case import Case, Constant
 from harness.case.errors import ArmdiffError
-from harness.evidence.judging import QUANTIZED, TOSA
 from harness.evidence.observation import Mismatch, Observation
+from harness.evidence.references import QUANTIZED, TOSA
 from harness.locate.blame.bracket import AFTER, BEFORE
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import Options, examine
+from harness.workers.observing import Options, examine
 from tests.attributes import CONV_3X3
 from tests.faults.cases import _case
 from tests.faults.value_plants import PLANTS, ValuePlant

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from harness.case.case import encode_case
 from harness.evidence.observation import Mismatch
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import Options, examine, judge, observe
+from harness.workers.observing import Options, examine, judge, observe
 from tests.faults.fault import Fault
 from tests.integration.conftest import _observed
 

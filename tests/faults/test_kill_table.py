@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import observe
+from harness.workers.observing import observe
 from tests.faults import kill_table
 from tests.faults.fault import patched
 from tests.faults.plant import FAULTS

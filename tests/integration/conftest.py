@@ -94,7 +94,7 @@ def constant_join_case(target="TOSA-1.0+INT"):
 def _observed(data):
     from harness.case.reading import decode_case
     from harness.pipeline.lowering import StageClock
-    from harness.workers.running import observe
+    from harness.workers.observing import observe
 
     return observe(decode_case(data), StageClock())
 

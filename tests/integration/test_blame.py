@@ -3,14 +3,14 @@
 import pytest
 
 from harness.compat.releases import release_line
-from harness.evidence.judging import TOSA
+from harness.evidence.references import TOSA
 from harness.locate.blame.bracket import AFTER, Bracket, bracket_values, stages
 from harness.locate.blame.interpreter import run_graph
 from harness.locate.blame.values import judge_of
-from harness.pipeline.edge import run_edge_program
+from harness.pipeline.edge_program import run_edge_program
 from harness.pipeline.legs import arrays_of
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import Options, examine, observe
+from harness.workers.observing import Options, examine, observe
 from tests.faults.blame_survey import CASES, survey_row
 from tests.faults.cases import add_case, clamps_case, mul_case
 from tests.faults.plant import FAULTS

@@ -5,11 +5,11 @@ import pytest
 from generators.cases import draw_block
 from generators.variants import draw_variants
 from harness.campaign.breadth import sweeping
-from harness.campaign.breadth.bed import Bed
+from harness.campaign.breadth.partitioned_graph import PartitionedGraph
 from harness.case.case import encode_case
 from harness.pipeline.lowering import StageClock
+from harness.workers.observing import compile_case
 from harness.workers.protocol import SweepTask
-from harness.workers.running import compile_case
 from tests.faults.plant import FAULTS
 from tests.integration.conftest import relu_join_case
 
@@ -29,14 +29,14 @@ def task(cases, folder):
 @pytest.fixture
 def flatbuffers(monkeypatch):
     """The flatbuffers of every variant that beds lower, in order."""
-    kept, lowered = [], Bed.lowered
+    kept, lowered = [], PartitionedGraph.lowered
 
     def keeping(bed, converted):
         made = [*lowered(bed, converted)]
         kept.append([item.tosa for item in made])
         return made
 
-    monkeypatch.setattr(Bed, "lowered", keeping)
+    monkeypatch.setattr(PartitionedGraph, "lowered", keeping)
     return kept
 
 

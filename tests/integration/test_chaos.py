@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.campaign.campaign import Options, graph_cases, run_campaign
-from harness.campaign.runs import Run, read_run
+from harness.campaign.run_folder import Run, read_run
 from harness.campaign.summary import Tally
 from harness.case.case import case_digest
 from harness.workers.pool import Pool

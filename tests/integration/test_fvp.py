@@ -16,15 +16,15 @@ import pytest
 
 from harness.compat.vela import configuration_of, default_configuration
 from harness.evidence.agreement import DIFFERS_FROM_TOSA
-from harness.evidence.judging import EAGER, FVP, MODEL, QUANTIZED, TOSA
 from harness.evidence.observation import Failure, LegResult
+from harness.evidence.references import EAGER, FVP, MODEL, QUANTIZED, TOSA
 from harness.locate.blame.values import blamed_values
 from harness.pipeline.fvp.boards import BOARDS
 from harness.pipeline.fvp.command import command_line
 from harness.pipeline.fvp.discovery import find_runner
 from harness.pipeline.legs import ethos_u_fvp, legs
 from harness.pipeline.lowering import EdgeProgram, StageClock
-from harness.workers.running import Options, _run_leg, examine, judge, observe
+from harness.workers.observing import Options, _run_leg, examine, judge, observe
 from oracles.crash import judge as crashes
 from tests.fvp import StandIn, ends
 from tests.integration.conftest import sigmoid_case

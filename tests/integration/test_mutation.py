@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from harness.evidence.judging import TOSA
+from harness.evidence.references import TOSA
 from tests.children import isolated
 from tests.integration.conftest import linear_case, sigmoid_case, two_outputs_case
 from tests.mutation.explain import NOT_EXERCISED, UNSEEN, trace

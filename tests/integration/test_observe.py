@@ -10,9 +10,9 @@ from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import release_line
 from harness.evidence.comparing import comparisons
-from harness.evidence.judging import FVP, MODEL, TOSA
+from harness.evidence.references import FVP, MODEL, TOSA
 from harness.pipeline.lowering import StageClock
-from harness.workers.running import InvalidCase, Options, examine, judge, observe
+from harness.workers.observing import InvalidCase, Options, examine, judge, observe
 from tests.integration.conftest import (
     constant_join_case,
     linear_case,

@@ -6,7 +6,7 @@ import pytest
 from harness.case.sampling import CALIBRATION, evaluation_inputs
 from harness.evidence.rounding.walk import envelopes
 from harness.pipeline.lowering import StageClock, quantize
-from harness.workers.running import built, run_eager
+from harness.workers.observing import built, run_eager
 from tests.faults.quality import attention_case, layer_norm_case, mean_case
 from tests.integration.conftest import linear_case, relu_join_case
 

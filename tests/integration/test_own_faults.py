@@ -8,10 +8,10 @@ from harness.campaign.campaign import write_case
 from harness.compat.releases import release_line
 from harness.compat.warm.stage_cache import WorkerCache
 from harness.ethosu import machine
-from harness.evidence.judging import MODEL
 from harness.evidence.observation import Oracle
+from harness.evidence.references import MODEL
 from harness.triage.proving import Remembered
-from harness.workers import running, worker
+from harness.workers import observing, worker
 from harness.workers.case_run import run_task
 from harness.workers.protocol import Task
 from tests.integration.conftest import relu_join_case, sigmoid_case
@@ -53,7 +53,7 @@ def served(tmp_path, monkeypatch):
         path = str(write_case(sigmoid_case(), tmp_path))
         names = {"__name__": module}
         exec("def judge(observation):\n    raise KeyError('lowered')", names)
-        monkeypatch.setattr(running, "oracles", lambda: {"broken": Oracle("broken", names["judge"])})
+        monkeypatch.setattr(observing, "oracles", lambda: {"broken": Oracle("broken", names["judge"])})
         return path, worker._serve(Task(case=path, probes="none"), lambda _: None, WorkerCache(), Remembered())
 
     return serve

@@ -4,7 +4,7 @@ import pytest
 
 from harness.pipeline.lowering import StageClock
 from harness.pipeline.probes.results import Repeated, TwinRun
-from harness.workers.running import Options, judge, observe
+from harness.workers.observing import Options, judge, observe
 from tests.faults.plant_probes import PROBE_FAULTS
 from tests.integration.conftest import node, sigmoid_case, uniform
 from tests.integration.probe_cases import conv_case, join_case, rows_case

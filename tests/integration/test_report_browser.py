@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from harness.campaign.runs import Minimized
+from harness.campaign.run_folder import Minimized
 from harness.reports.reporting import write_reports
 from tests.unit.reporting_runs import drawn, each_target, entry, finding, join_case, make_run
 

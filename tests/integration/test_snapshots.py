@@ -11,7 +11,7 @@ from harness.compat import passes as compat_passes
 from harness.evidence.inspection.analysis import analyse
 from harness.evidence.inspection.constants import judged_constants
 from harness.pipeline.lowering import LoweringFailed, StageClock, compile_program, quantize
-from harness.workers.running import judge
+from harness.workers.observing import judge
 from tests.faults.qparams import FAULTS as QPARAMS_FAULTS
 from tests.integration.conftest import constant_join_case, linear_case, node, relu_join_case, sigmoid_case, uniform
 

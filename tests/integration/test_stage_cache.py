@@ -9,12 +9,12 @@ from harness.campaign.campaign import write_case
 from harness.case.target import DEFAULT_TARGETS
 from harness.compat.warm import stage_cache
 from harness.compat.warm.stage_cache import NO_CACHE, WorkerCache
-from harness.ethosu.sameness import payload_difference
+from harness.ethosu.equivalence import payload_difference
 from harness.pipeline.lowering import StageClock
 from harness.pipeline.probes.graphs import differences
 from harness.workers.case_run import run_task
+from harness.workers.observing import Options, compile_case
 from harness.workers.protocol import Task
-from harness.workers.running import Options, compile_case
 from tests.integration.conftest import linear_case, relu_join_case, sigmoid_case
 
 
@@ -124,6 +124,6 @@ def test_a_case_whose_branches_are_measured_takes_nothing(tmp_path, monkeypatch,
     cache = WorkerCache()
     for target in DEFAULT_TARGETS[:2]:
         task = Task(case=str(write_case(sigmoid_case(target), tmp_path)))
-        monkeypatch.setattr("harness.workers.running.scheduled", lambda case, mode: ())
+        monkeypatch.setattr("harness.workers.observing.scheduled", lambda case, mode: ())
         assert run_task(task, lambda _: None, cache).branches is not None
     assert calls == {"export": 4, "edge": 2}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaign.runs import read_run
+from harness.campaign.run_folder import read_run
 from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case
 from harness.case.reading import read_case
 

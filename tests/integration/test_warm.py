@@ -8,7 +8,7 @@ from generators.cases import draw_block
 from harness.case.case import encode_case
 from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS
-from harness.cli.benchmark.sameness import difference
+from harness.cli.benchmark.same_programs import difference
 from harness.workers.pool import Pool
 from harness.workers.processes import worker_command
 from harness.workers.protocol import EmitTask

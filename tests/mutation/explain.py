@@ -23,8 +23,8 @@ import numpy as np
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.case.arrays import Array
 from harness.evidence.comparing import margin
-from harness.evidence.judging import TOSA, reference_leg
 from harness.evidence.observation import LegResult
+from harness.evidence.references import TOSA, reference_leg
 from tests.mutation.subject import Subject, judged, run_mutant, with_leg
 
 ROUNDING, UNJUDGED, NOT_EXERCISED, EQUIVALENT = (

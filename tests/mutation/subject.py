@@ -2,7 +2,7 @@
 
 A graph is fit if it lowers with at least one delegate and none of the oracles that judge mutants
 says anything; the others do not look at what a mutant changes. The observation is the campaign's
-own (``running.observe``); the lowering that it makes is kept by wrapping ``compile_program`` for
+own (``observing.observe``); the lowering that it makes is kept by wrapping ``compile_program`` for
 the time of the call.
 
 Beside the case's evaluation inputs a subject has *further* inputs: fresh uniform draws over the
@@ -24,12 +24,12 @@ import torch
 from harness.case.arrays import Array
 from harness.case.case import Case
 from harness.case.sampling import FRESH, EvaluationInput, calibration_samples
-from harness.evidence.judging import QUANTIZED, TOSA
 from harness.evidence.observation import LegResult, Mismatch, Observation
+from harness.evidence.references import QUANTIZED, TOSA
 from harness.evidence.rounding.walk import envelopes
 from harness.pipeline.legs import quantized_eager, tosa_reference
 from harness.pipeline.lowering import Lowered, StageClock
-from harness.workers import running
+from harness.workers import observing
 from oracles import crash, numeric, outputs
 
 FURTHER = 32
@@ -55,8 +55,8 @@ def subject_of(case: Case) -> tuple[Subject | None, str]:
     torch.compiler.reset()
     with _kept_lowering() as kept:
         try:
-            observation = running.observe(case, StageClock())
-        except running.InvalidCase:
+            observation = observing.observe(case, StageClock())
+        except observing.InvalidCase:
             return None, "invalid"
     if not kept or observation.failure is not None:
         return None, "fails to lower"
@@ -85,19 +85,19 @@ def run_mutant(lowered: Lowered, delegate: str, tosa: bytes, inputs: Sequence[Ev
     try:
         return LegResult(outputs=tosa_reference.LEG.run(altered, inputs))
     except Exception as error:  # noqa: BLE001 - as the runner does: any exception is the leg's failure
-        return LegResult(failure=running.failure_of(error, f"leg:{TOSA}"))
+        return LegResult(failure=observing.failure_of(error, f"leg:{TOSA}"))
 
 
 @contextmanager
 def _kept_lowering() -> Iterator[list[Lowered]]:
     kept: list[Lowered] = []
-    original = running.compile_program
+    original = observing.compile_program
 
     def keeping(*args: Any, **options: Any) -> Lowered:
         kept.append(original(*args, **options))
         return kept[-1]
 
-    with mock.patch.object(running, "compile_program", keeping):
+    with mock.patch.object(observing, "compile_program", keeping):
         yield kept
 
 

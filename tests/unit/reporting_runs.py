@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from generators.cases import draw_block
-from harness.campaign.runs import Asked, Done, Minimized, RunInfo, append, read_run, write_info
+from harness.campaign.run_folder import Asked, Done, Minimized, RunInfo, append, read_run, write_info
 from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, case_digest, encode_case
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Unjudged

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from harness.case.sampling import EvaluationInput
-from harness.evidence.agreement import DIFFERS_FROM_TOSA, ENGINES_DIFFER, differences, judged
-from harness.evidence.judging import FVP, MODEL, QUANTIZED, TOSA
+from harness.evidence.agreement import DIFFERS_FROM_TOSA, ENGINES_DIFFER, differences, legs_to_judge
 from harness.evidence.observation import Envelope, Failure, LegResult
+from harness.evidence.references import FVP, MODEL, QUANTIZED, TOSA
 from harness.workers.case_run import _plant
 from oracles import numeric, outputs
 from tests.unit.observations import STEP, observation
@@ -57,14 +57,14 @@ def test_without_the_reference_model_the_engines_are_still_compared():
     base = replace(base, legs={**base.legs, TOSA: LegResult(failure=Failure("leg", "X", "x"))})
     [found] = differences(base)
     assert found.kind == ENGINES_DIFFER
-    assert judged(base) == [MODEL]
+    assert legs_to_judge(base) == [MODEL]
 
 
 def test_kernels_outside_delegates_cost_the_fvp_its_exact_claim():
     base = seen(fallback=["aten.gelu.default"], model=WRONG, fvp=RIGHT)
     assert [(item.kind, item.legs) for item in differences(base)] == [(DIFFERS_FROM_TOSA, (TOSA, MODEL))]
-    assert judged(base) == [TOSA, FVP]
-    assert judged(seen(model=WRONG, fvp=RIGHT)) == [TOSA]
+    assert legs_to_judge(base) == [TOSA, FVP]
+    assert legs_to_judge(seen(model=WRONG, fvp=RIGHT)) == [TOSA]
 
 
 def test_the_mismatch_measures_the_worst_element_in_steps():

@@ -10,14 +10,14 @@ import pytest
 from harness.case.case import encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
-from harness.cli.benchmark import sameness, telling
+from harness.cli.benchmark import output, same_programs
 from harness.cli.benchmark.contest import Contest, Contestant, turned
 from harness.cli.benchmark.figures import Sample, left_out, pairs, percentile, ratio, row
 from harness.cli.benchmark.growth import SIZES, chain, exponent, sizes_of, table
-from harness.cli.benchmark.sameness import Compared, difference
-from harness.cli.benchmark.sameness import lines as sameness_lines
+from harness.cli.benchmark.output import Outcome
+from harness.cli.benchmark.same_programs import Compared, difference
+from harness.cli.benchmark.same_programs import lines as sameness_lines
 from harness.cli.benchmark.subjects import Subject
-from harness.cli.benchmark.telling import Outcome
 from harness.compat.warm.tricks import TRICKS, names
 from harness.workers.processes import Limits, start_worker
 from harness.workers.protocol import Emitted
@@ -170,7 +170,7 @@ def outcome(*samples):
 
 
 def test_json_has_the_ratios_of_generated_graphs_and_apart_from_them_the_models():
-    told = telling.as_json(outcome(*three("a", 6.0, 4.0, 2.0), *three("attention", 10.0, 10.0, 10.0)))
+    told = output.as_json(outcome(*three("a", 6.0, 4.0, 2.0), *three("attention", 10.0, 10.0, 10.0)))
     assert told["ratios"] == {"vs_upstream_tester": 3.0, "vs_plain_sequence": 2.0}
     assert told["ratios_processor"] == told["ratios"]
     assert told["graphs"] == 1
@@ -182,13 +182,13 @@ def test_json_has_the_ratios_of_generated_graphs_and_apart_from_them_the_models(
 
 def test_lines_name_what_was_left_out():
     failed = three("b", 100.0, 9.0, 1.0, failed=(("ethos-u55-128",), (), ()))
-    said = "\n".join(telling.lines(outcome(*three("a", 6.0, 4.0, 2.0), *failed)))
+    said = "\n".join(output.lines(outcome(*three("a", 6.0, 4.0, 2.0), *failed)))
     assert "left out: upstream-tester on b, ethos-u55-128: raises" in said
     assert "vs_upstream_tester: 3.00" in said
 
 
 def test_the_page_marks_every_contestant_on_every_graph_and_escapes():
-    page = telling.page(outcome(*three("a<b", 6.0, 4.0, 2.0), *three("c", 1.0, 1.0, 1.0)))
+    page = output.page(outcome(*three("a<b", 6.0, 4.0, 2.0), *three("c", 1.0, 1.0, 1.0)))
     assert page.count('class="k0"') == page.count('class="k1"') == page.count('class="k2"') == 3  # with the legend
     assert "a<b" not in page
     assert "a&lt;b" in page
@@ -296,7 +296,7 @@ class Emits(nullcontext):
     [(b"cold", ("other bytes: 4 warm, 4 cold", False)), (b"else", ("", True))],
 )
 def test_a_difference_counts_only_where_the_plain_sequence_repeats_itself(tmp_path, monkeypatch, again, expected):
-    monkeypatch.setattr(sameness, "Pool", Answers(b"warm", b"cold", again))
+    monkeypatch.setattr(same_programs, "Pool", Answers(b"warm", b"cold", again))
     (tmp_path / "a.json").write_bytes(encode_case(chain(1, "TOSA-1.0+INT")))
-    [found] = sameness.compare([tmp_path / "a.json"])
+    [found] = same_programs.compare([tmp_path / "a.json"])
     assert (found.difference, found.unstable) == expected

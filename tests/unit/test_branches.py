@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from generators.cases import draw_block
-from harness.campaign.runs import Done
+from harness.campaign.run_folder import Done
 from harness.reports.reporting.passes import Module, passes
 from harness.workers.branches import RATE, is_measured, measured
 from harness.workers.protocol import Branches, CaseResult

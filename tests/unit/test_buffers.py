@@ -9,7 +9,7 @@ from harness.artifacts.program import Call, Place, Plan, Program, ProgramDelegat
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
 from harness.artifacts.vela import VelaIO, VelaPayload
 from harness.compat.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
-from harness.evidence.borders import (
+from harness.evidence.delegate_io import (
     WIDENED,
     against_tosa,
     against_type,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness.campaign.certify.evidence import Certificate, Moved
-from harness.campaign.runs import Minimized
+from harness.campaign.run_folder import Minimized
 from harness.case.case import encode_case
 from harness.corrections import find_correction
 from harness.reports.bugs import write_bug

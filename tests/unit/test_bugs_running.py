@@ -33,7 +33,7 @@ def vela_output(commands):
 def streamed(monkeypatch, commands):
     """A script's files where the reference model returns 1, 2, 3, 5 for 1, 2, 3, 4."""
     graph = block(["x"], ["y"], [("CLAMP", ("x",), ("y",), {})], [value("x", (1, 2, 2)), value("y", (1, 2, 2))])
-    monkeypatch.setattr("harness.artifacts.border._block", lambda _: graph)
+    monkeypatch.setattr("harness.artifacts.payload_io._block", lambda _: graph)
     given = {"in_0": np.array([[[1, 2], [3, 4]]], np.int8), "out_0": np.array([[[1, 2], [3, 5]]], np.int8)}
     return Verified(
         NEEDS_ENGINE, files={"m_io.npz": npz(**given), "m.tosa": b""}, programs={"m": vela_output(commands)}

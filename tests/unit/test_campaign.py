@@ -11,8 +11,8 @@ import pytest
 from generators.cases import draw_block
 from harness.campaign.budget import Budget
 from harness.campaign.campaign import STORED, Options, Ran, graph_cases, run_campaign
-from harness.campaign.runs import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
-from harness.campaign.steering import PATIENCE, News, pairs
+from harness.campaign.run_folder import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
+from harness.campaign.steering import PATIENCE, NewPairs, pairs
 from harness.case.errors import BadInput, CannotRun
 from harness.case.reading import read_case
 from harness.reports.concluding import Concluding
@@ -342,8 +342,8 @@ def test_a_bucket_gets_its_share_of_what_is_left():
 
 def test_when_nothing_is_news_a_graph_is_run_now_and_then():
     [[case]] = draw_block(0, 0, 1, TARGETS[:1])
-    news = News()
-    taken = [news.takes(case.graph) for _ in range(2 * PATIENCE + 3)]
+    news = NewPairs()
+    taken = [news.accepts(case.graph) for _ in range(2 * PATIENCE + 3)]
     assert taken == [True, *[False] * PATIENCE, True, *[False] * PATIENCE, True]
 
 

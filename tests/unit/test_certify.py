@@ -8,9 +8,9 @@ import pytest
 from harness.campaign.certify.deciding import outcome_of, refuses, remaining, tally, verdict_on
 from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
 from harness.campaign.certify.page import markdown
-from harness.campaign.certify.smaller import cuts, smallest
+from harness.campaign.certify.reduced_case import cuts, smallest
 from harness.campaign.certify.store import Store, key_of
-from harness.campaign.replaying import judged
+from harness.campaign.replaying import held_against_status
 from harness.case.case import encode_case
 from harness.case.reading import decode_case
 from harness.corrections import Correction, chosen, find_correction
@@ -137,19 +137,22 @@ def test_replay_expects_a_corrected_bug_to_be_gone(tmp_path, default_line):
     mine = entry(tmp_path, "mine", bucket=A)
     [renewed] = with_corrections([mine], (Correction("c", ("mine",), "c.", "c.", (), ((),)),))
     today = datetime.date(2026, 1, 1)
-    assert not judged(renewed, CaseResult(case="c"), today).counts
-    assert judged(renewed, CaseResult(case="c", findings=(finding(A),)), today).outcome == "unexpected failure"
-    assert judged(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "reproduces"
+    assert not held_against_status(renewed, CaseResult(case="c"), today).counts
+    assert (
+        held_against_status(renewed, CaseResult(case="c", findings=(finding(A),)), today).outcome
+        == "unexpected failure"
+    )
+    assert held_against_status(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "reproduces"
 
 
 def test_an_unexpected_pass_says_what_did_not_show_twice(tmp_path, default_line):
     import datetime
 
     mine, today = entry(tmp_path, "mine", bucket=A), datetime.date(2026, 1, 1)
-    row = judged(mine, CaseResult(case="c", unrepeated=(finding(A),)), today)
+    row = held_against_status(mine, CaseResult(case="c", unrepeated=(finding(A),)), today)
     assert row.outcome == "unexpected pass"
     assert row.what.endswith(f"did not show a second time: {finding(A).message}")
-    assert judged(mine, CaseResult(case="c"), today).what == "nothing found"
+    assert held_against_status(mine, CaseResult(case="c"), today).what == "nothing found"
 
 
 def test_an_entry_may_be_hidden_behind_another_bug(tmp_path, default_line):
@@ -158,10 +161,12 @@ def test_an_entry_may_be_hidden_behind_another_bug(tmp_path, default_line):
     expected = Expectation(status="hidden", other=(B,))
     mine = Entry(tmp_path, Status(title="t", expires=datetime.date(2999, 1, 1), lines={"default": expected}))
     today = datetime.date(2026, 1, 1)
-    row = judged(mine, CaseResult(case="c", findings=(finding(B),)), today)
+    row = held_against_status(mine, CaseResult(case="c", findings=(finding(B),)), today)
     assert (row.outcome, row.counts, row.findings) == ("hidden", False, (finding(B),))
-    assert judged(mine, CaseResult(case="c"), today).outcome == "unexpected pass"
-    assert judged(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "unexpected failure"
+    assert held_against_status(mine, CaseResult(case="c"), today).outcome == "unexpected pass"
+    assert (
+        held_against_status(mine, CaseResult(case="c", findings=(finding(A),)), today).outcome == "unexpected failure"
+    )
     assert not mine.resembles(finding(B))
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from generators.cases import draw_block
 from harness.campaign.campaign import Options, run_campaign, write_case
-from harness.campaign.runs import read_run
+from harness.campaign.run_folder import read_run
 from harness.case.errors import BadInput, CannotRun
 from harness.workers.cluster.parcel import Identity, own_identity, packed_reply
 from harness.workers.pool import Pool
@@ -23,7 +23,7 @@ from harness.workers.protocol import CaseResult, Task
 
 distributed = pytest.importorskip("distributed")
 
-from harness.workers.cluster.pool import LOST, MOST_LOSSES, ClusterPool, connected  # noqa: E402
+from harness.workers.cluster.runner import LOST, MOST_LOSSES, ClusterPool, connected  # noqa: E402
 
 STAND_IN = "tests.unit.stand_in_worker"
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
@@ -125,7 +125,7 @@ def test_a_node_that_is_killed_loses_nothing(cluster, pool, said, tasks):
 
 def test_an_answer_that_is_lost_with_its_node_is_asked_for_again(tasks, monkeypatch):
     """The engine says that a case is done, and the node is gone before its answer was fetched."""
-    monkeypatch.setattr("harness.workers.cluster.pool.LOOKS_EVERY", 0.0)
+    monkeypatch.setattr("harness.workers.cluster.runner.LOOKS_EVERY", 0.0)
     asked = []
 
     class Client:
@@ -233,7 +233,7 @@ def test_nodes_that_do_not_answer_are_told_from_none(monkeypatch):
         close=lambda **_: None,
     )
     monkeypatch.setattr(distributed, "Client", lambda *_, **__: client)
-    monkeypatch.setattr("harness.workers.cluster.pool.ASKING", 0.0)
+    monkeypatch.setattr("harness.workers.cluster.runner.ASKING", 0.0)
     with pytest.raises(CannotRun, match="the nodes do not answer within 0 s; see what 'dask worker' prints there"):
         connected("tcp://s:1", print)
 
@@ -245,7 +245,7 @@ def test_what_is_no_address_is_refused(address):
 
 
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch):
-    monkeypatch.setattr("harness.workers.cluster.pool.CONNECTING", 1.0)
+    monkeypatch.setattr("harness.workers.cluster.runner.CONNECTING", 1.0)
     with pytest.raises(CannotRun, match=r"^tcp://127\.0\.0\.1:9: no scheduler answers \(.*\); start one with"):
         connected("tcp://127.0.0.1:9", print)
 

@@ -4,7 +4,7 @@ import pytest
 
 from harness.case.errors import CannotRun
 from harness.case.target import parse_target
-from harness.evidence.judging import FVP, MODEL, TOSA
+from harness.evidence.references import FVP, MODEL, TOSA
 from harness.pipeline.engines import check_engine, left_out
 
 U55, PLAIN = parse_target("ethos-u55-128"), parse_target("TOSA-1.0+INT")

@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from generators.cases import cases, draw_block, draw_covering, graph_digest
+from generators.graph_pool import GraphPool
 from generators.graphs import MOST_NODES, graphs
 from generators.motifs import MOTIFS, Motif
-from generators.pool import GraphPool
 from generators.recipes import recipes
 from generators.sizes import BUDGET, between, pick
 from harness.case.case import Case, Distribution, Graph, Node, Seeds, TensorType, encode_case

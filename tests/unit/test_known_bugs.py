@@ -6,7 +6,7 @@ import pytest
 from harness.case.place import Place, PlacedOperator
 from harness.triage.conditions import Condition
 from harness.triage.findings import Finding
-from harness.triage.known import KnownBug, judged, kind_of_proof, proved
+from harness.triage.known import KnownBug, classified, kind_of_proof, proved
 from harness.triage.proving import MOST_RUNS, Prover, Remembered
 
 BUCKET = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u55/RESCALE"
@@ -33,7 +33,7 @@ BATCHED = KnownBug(entry="batched", bucket=BUCKET, operators=("conv2d",), condit
 
 
 def test_a_condition_at_the_place_proves_a_finding():
-    found = judged(finding(), [BATCHED])
+    found = classified(finding(), [BATCHED])
     assert (found.state, found.entry, kind_of_proof(found)) == ("known", "batched", "condition")
     assert "CONV2D: batch > 1" in found.proof
 
@@ -41,14 +41,14 @@ def test_a_condition_at_the_place_proves_a_finding():
 def test_a_finding_in_the_bucket_and_with_the_operators_is_only_alike():
     single = Place(graph="tosa", operators=(PlacedOperator(op="CONV2D", facts={"batch": 1}),), here=(0,))
     for place in (single, None):
-        found = judged(finding(place=place, chain=("conv2d",)), [BATCHED])
+        found = classified(finding(place=place, chain=("conv2d",)), [BATCHED])
         assert (found.state, found.entry, found.proof, found.known) == ("resembling", "batched", "", False)
-    assert judged(finding(place=single, chain=("tanh",)), [BATCHED]).state == "new"
+    assert classified(finding(place=single, chain=("tanh",)), [BATCHED]).state == "new"
 
 
 def test_the_entry_whose_condition_holds_names_the_finding_whatever_comes_before_it():
     like = msgspec.structs.replace(BATCHED, entry="a", conditions=(), operators=())
-    assert judged(finding(), [like, BATCHED]).entry == "batched"
+    assert classified(finding(), [like, BATCHED]).entry == "batched"
 
 
 @pytest.mark.parametrize(
@@ -60,25 +60,25 @@ def test_the_entry_whose_condition_holds_names_the_finding_whatever_comes_before
     ],
 )
 def test_a_condition_speaks_of_its_own_kind_of_finding(bucket, oracle, known):
-    assert judged(finding(bucket, oracle), [BATCHED]).known is known
+    assert classified(finding(bucket, oracle), [BATCHED]).known is known
 
 
 def test_families_and_recipe_bound_a_condition():
-    assert not judged(finding(), [msgspec.structs.replace(BATCHED, families=("ethos-u85",))]).known
-    assert not judged(finding(recipe="a8w8"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
-    assert judged(finding(recipe="a16w8,io=same"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
+    assert not classified(finding(), [msgspec.structs.replace(BATCHED, families=("ethos-u85",))]).known
+    assert not classified(finding(recipe="a8w8"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
+    assert classified(finding(recipe="a16w8,io=same"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
 
 
 def test_a_proof_by_correction_stands_as_long_as_the_corpus_has_the_entry():
     done = proved(finding(), "batched", ("fix",))
     bare = msgspec.structs.replace(BATCHED, conditions=())
-    assert (judged(done, [bare]).proof, kind_of_proof(done)) == ("correction fix alone takes it away", "correction")
-    assert judged(done, [msgspec.structs.replace(bare, entry="other", operators=("tanh",))]).state == "new"
+    assert (classified(done, [bare]).proof, kind_of_proof(done)) == ("correction fix alone takes it away", "correction")
+    assert classified(done, [msgspec.structs.replace(bare, entry="other", operators=("tanh",))]).state == "new"
 
 
 def test_what_the_user_gives_is_known_by_its_bucket():
     given = KnownBug(entry="--ignore", bucket=BUCKET, given=True)
-    assert kind_of_proof(judged(finding(place=None), [given])) == "given"
+    assert kind_of_proof(classified(finding(place=None), [given])) == "given"
 
 
 A = "v1/numeric/outside-rounding/run/SomePass/tosa-int/"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.campaign.runs import Minimized
+from harness.campaign.run_folder import Minimized
 from harness.case.case import encode_case
 from tests.unit.reporting_runs import chain_case, each_target, finding, make_run
 

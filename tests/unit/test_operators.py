@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from generators.cases import draw_block
-from generators.pool import GraphPool, result_names
+from generators.graph_pool import GraphPool, result_names
 from generators.sizes import draw_shape
 from harness.case.building import module_of
 from harness.case.case import Case, Distribution, Graph, Node, TensorType

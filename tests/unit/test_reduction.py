@@ -7,7 +7,7 @@ import pytest
 
 from generators.cases import draw_block
 from harness.campaign.campaign import Options
-from harness.campaign.reduction import judging
+from harness.campaign.reduction import criterion
 from harness.campaign.reduction.data import data_cuts
 from harness.campaign.reduction.harm import harm_of, sharing
 from harness.campaign.reduction.measure import distance, measure
@@ -247,7 +247,7 @@ def test_a_cut_case_shows_the_bug_whatever_follows_the_wrong_step(tmp_path, firs
         words = {"oracle": bucket.split("/")[1], "kind": "k", "stage": "run", "message": "m", "recipe": "a8w8"}
         return Finding(bucket=bucket, target="ethos-u55-128", case="c.json", **words)
 
-    judge = judging.BucketJudge(finding(first), (), Ran(finding(later)), tmp_path)
+    judge = criterion.BucketJudge(finding(first), (), Ran(finding(later)), tmp_path)
     assert judge([CHAIN]) == [verdict]
     assert [item.bucket for item in judge.found.values()] == [later] * (verdict == "shows")
 
@@ -292,7 +292,7 @@ def verdict(tmp_path, first, later, finding=None):
     """What a judge says of a case that shows ``later``, where the first one showed ``first``."""
     finding = finding or first[0]
     harm = harm_of([item for item in first if sharing(finding, ())(item)])
-    judge = judging.BucketJudge(finding, (), Shows(later), tmp_path, harm=harm)
+    judge = criterion.BucketJudge(finding, (), Shows(later), tmp_path, harm=harm)
     return judge([CHAIN]), [*judge.found.values()]
 
 

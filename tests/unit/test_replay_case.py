@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from harness.campaign.again import Again
+from harness.campaign.replay_command import Again
 from harness.campaign.summary import Tally
 from harness.case.case import Constant, encode_case
 from harness.cli.command import main

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from harness.campaign.runs import Minimized
+from harness.campaign.run_folder import Minimized
 from harness.case.case import encode_case
 from harness.reports.reporting import make_report
 from harness.reports.reporting.histograms import MOST, histograms

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from generators.recipes import DRAWN_WORDS, recipes
-from harness.campaign.runs import Minimized
+from harness.campaign.run_folder import Minimized
 from harness.campaign.steering import pairs
 from harness.case.case import Distribution, case_digest
 from harness.case.registry import calibration_kinds, operators

@@ -7,9 +7,9 @@ import msgspec
 from junitparser import JUnitXml
 
 from harness.reports.reporting import make_report
+from harness.reports.reporting.json_data import data
 from harness.reports.reporting.junit import junit
 from harness.reports.reporting.markdown import markdown, plain
-from harness.reports.reporting.plain import data
 from tests.unit.reporting_runs import (
     TARGETS,
     chain_case,

@@ -5,11 +5,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from harness.campaign.runs import Minimized
+from harness.campaign.run_folder import Minimized
 from harness.case.case import encode_case
 from harness.case.errors import BadInput
 from harness.cli.command import main
-from harness.reports.reporting import judged, report_on
+from harness.reports.reporting import report_on, tallied
 from harness.reports.reporting.issues import LONGEST_BODY, Filed, issues, keys_in, marker, read_filed
 from tests.unit.reporting_runs import chain_case, each_target, entry, finding, make_run
 
@@ -31,7 +31,7 @@ def minimized(folder, found=None, operators=("relu",), report="", **changes):
 
 def report(folder, *items, found=(), corpus=(), **asked):
     cases = each_target("relu", findings=[*(found or [finding()])])
-    return report_on([judged(make_run(folder, cases, minimized=items, **asked), corpus)], None)
+    return report_on([tallied(make_run(folder, cases, minimized=items, **asked), corpus)], None)
 
 
 def test_a_new_minimized_bucket_gets_an_issue_with_its_key(tmp_path):
@@ -70,7 +70,7 @@ def test_without_minimization_known_or_on_an_unknown_line_there_is_no_issue(tmp_
 
 def test_a_mismatch_that_did_not_show_twice_gets_no_issue(tmp_path):
     run = make_run(tmp_path, each_target("relu", unrepeated=(finding(),)), minimized=[minimized(tmp_path)])
-    assert issues(report_on([judged(run, ())], None)) == ([], [])
+    assert issues(report_on([tallied(run, ())], None)) == ([], [])
 
 
 @pytest.mark.parametrize("state", ["open", "closed"])

@@ -5,17 +5,17 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from harness.campaign.runs import Minimized
+from harness.campaign.run_folder import Minimized
 from harness.case.case import encode_case
 from harness.cli.command import main
-from harness.reports.reporting import judged, report_on
+from harness.reports.reporting import report_on, tallied
 from harness.reports.reporting.markdown import markdown
 from harness.reports.reporting.merging import missing_shards
 from tests.unit.reporting_runs import TARGETS, chain_case, each_target, entry, finding, make_run
 
 
 def together(*runs, corpus=()):
-    return report_on([judged(run, corpus) for run in runs], None)
+    return report_on([tallied(run, corpus) for run in runs], None)
 
 
 def small(run, operators, **changes):

@@ -7,7 +7,7 @@ import re
 import pytest
 from junitparser import JUnitXml
 
-from harness.campaign.runs import Minimized
+from harness.campaign.run_folder import Minimized
 from harness.case.case import encode_case
 from harness.reports.reporting import make_report, write_reports
 from harness.reports.reporting.page import html as page

@@ -6,11 +6,11 @@ from junitparser import JUnitXml
 
 from harness.evidence.observation import Unjudged
 from harness.reports.reporting import make_report
+from harness.reports.reporting.json_data import data
 from harness.reports.reporting.junit import junit
 from harness.reports.reporting.markdown import markdown
-from harness.reports.reporting.material import judged
+from harness.reports.reporting.material import tallied
 from harness.reports.reporting.page import html as page
-from harness.reports.reporting.plain import data
 from harness.reports.reporting.report import report_on
 from tests.unit.reporting_runs import TARGETS, chain_case, each_target, make_run
 
@@ -84,7 +84,7 @@ def test_json_has_them_under_the_name_that_design_fixes(tmp_path):
 
 
 def test_merged_runs_add_up(tmp_path):
-    runs = [judged(run(tmp_path / name), ()) for name in ("one", "two")]
+    runs = [tallied(run(tmp_path / name), ()) for name in ("one", "two")]
     made = report_on(runs, None)
     assert "4 outputs of 4 cases unjudged (aten.sin, lower failed)" in made.sentence
     assert made.undone.unjudged[0].share == "8 of 8 elements"

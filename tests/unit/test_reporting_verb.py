@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from harness.campaign.runs import BUCKETS, RESULTS
+from harness.campaign.run_folder import BUCKETS, RESULTS
 from harness.case.errors import CannotRun
 from harness.cli.command import main
 from harness.reports.reporting import Verdict, write_reports
@@ -35,7 +35,7 @@ def test_reporting_does_not_import_torch(tmp_path):
     make_run(tmp_path, each_target("relu", findings=[finding()]))
     script = (  # in a process of its own: other tests of this one may have imported it
         "import sys; from pathlib import Path; from harness.reports.reporting import write_reports; "
-        "from harness.campaign.runs import read_run; folder = Path(sys.argv[1]); "
+        "from harness.campaign.run_folder import read_run; folder = Path(sys.argv[1]); "
         "write_reports(read_run(folder), (), None, folder); "
         "sys.exit(bool({'torch', 'executorch'} & set(sys.modules)))"
     )

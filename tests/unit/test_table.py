@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from harness.case.errors import BadInput
-from harness.triage.lines import Environments, read_environments
-from harness.triage.table import html, markdown, merged
+from harness.triage.release_environments import Environments, read_environments
+from harness.triage.release_table import html, markdown, merged
 
 
 def row(outcome, entry="bug", oracle="numeric", findings=True, what="6 steps"):
@@ -82,8 +82,8 @@ def test_environments(tmp_path, monkeypatch):
         read_environments((f"et999={python}",))
     with pytest.raises(BadInput, match="is no interpreter"):
         read_environments(("et120=/nowhere",))
-    monkeypatch.setattr("harness.triage.lines.release_line", lambda: "default")
-    monkeypatch.setattr("harness.triage.lines._CHECKOUT", tmp_path)
+    monkeypatch.setattr("harness.triage.release_environments.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.release_environments._CHECKOUT", tmp_path)
     found = Environments({"et120": python}, False, print)
     with found.python("et120") as there, found.python("default") as own, found.python("seed") as missing:
         assert (there, missing) == (python, None)
@@ -91,12 +91,12 @@ def test_environments(tmp_path, monkeypatch):
 
 
 def test_a_made_environment_is_removed_also_after_an_exception(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.triage.lines._CHECKOUT", tmp_path)
+    monkeypatch.setattr("harness.triage.release_environments._CHECKOUT", tmp_path)
 
     def make(line):
         (tmp_path / ".tox" / line / "bin").mkdir(parents=True)
 
-    monkeypatch.setattr("harness.triage.lines._run_tox", make)
+    monkeypatch.setattr("harness.triage.release_environments._run_tox", make)
 
     def use():
         with Environments({}, True, lambda line: None).python("seed") as python:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.campaign.replaying import judged
+from harness.campaign.replaying import held_against_status
 from harness.case.case import Constant, Graph, Input, Node
 from harness.case.chains import contains_in_order, operator_chain
 from harness.case.errors import BadInput
@@ -113,14 +113,14 @@ NOTHING = CaseResult(case="c.json")
     ],
 )
 def test_replay_compares_with_what_is_expected(tmp_path, expectation, result, outcome, counts):
-    row = judged(_entry(tmp_path, **expectation), result, TODAY)
+    row = held_against_status(_entry(tmp_path, **expectation), result, TODAY)
     assert (row.outcome, row.counts) == (outcome, counts)
 
 
 @pytest.mark.usefixtures("default_line")
 def test_an_expired_entry_counts(tmp_path):
     entry = _entry(tmp_path, status="fixed")
-    late = judged(entry, NOTHING, datetime.date(2999, 1, 2))
+    late = held_against_status(entry, NOTHING, datetime.date(2999, 1, 2))
     assert late.counts
     assert "expired" in late.what
 

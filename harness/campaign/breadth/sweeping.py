@@ -1,9 +1,9 @@
-"""Sweep the variants of one case: quantize each, make the beds, run the passes, judge without running anything.
+"""Sweep the variants of one case: quantize each, partition once, run the passes, judge without running anything.
 
 The float graph is exported once, prepared once a recipe, and calibrated and converted once a variant, as
-``harness.pipeline.lowering`` does for one case. Variants whose converted graphs are alike share a bed. What raises on
-the way is a ``crash`` finding of the variant that met it; a bed that cannot be made is met by the first of its
-variants.
+``harness.pipeline.lowering`` does for one case. Variants whose converted graphs are alike share a partitioned graph.
+What raises on the way is a ``crash`` finding of the variant that met it; a partitioned graph that cannot be made is met
+by the first of its variants.
 
 Imports torch and executorch; runs in worker processes only.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from harness.campaign.breadth.bed import bed_of, shape_of
+from harness.campaign.breadth.partitioned_graph import partitioned_graph_of, shape_of
 from harness.case.case import Case
 from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
@@ -29,8 +29,8 @@ from harness.evidence.observation import DelegateRecord, LoweringRecord, Observa
 from harness.pipeline.failures import failure_of
 from harness.pipeline.lowering import LoweringFailed, StageClock, converted, domains_of, tensors_of
 from harness.triage.findings import Finding, finding_of
+from harness.workers.observing import InvalidCase, built, run_eager
 from harness.workers.protocol import SweepTask, Swept, SweptCase
-from harness.workers.running import InvalidCase, built, run_eager
 
 _Sample = tuple[torch.Tensor, ...]
 
@@ -97,7 +97,7 @@ def _lower(variants: Sequence[_Variant], clock: StageClock) -> None:
     partitioner = stack_for(parse_target(first.case.target), parse_recipe(first.case.recipe)).partitioner
     try:
         with clock.stage("lower"):
-            bed = bed_of(graphs, _samples(first.case)[0], partitioner)
+            partitioned = partitioned_graph_of(graphs, _samples(first.case)[0], partitioner)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
         first.seen = Observation(first.case, failure=failure_of(error, clock.current))
         return
@@ -105,7 +105,7 @@ def _lower(variants: Sequence[_Variant], clock: StageClock) -> None:
         domains = dict(domains_of(graph))
         try:
             with clock.stage("passes"):
-                made = [*bed.lowered(graph)]
+                made = [*partitioned.lowered(graph)]
         except LoweringFailed as error:
             record = LoweringRecord(domains=domains, unfinished=error.unfinished)
             variant.seen = Observation(variant.case, lowering=record, failure=failure_of(error, "lower"))

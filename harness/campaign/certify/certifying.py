@@ -19,7 +19,7 @@ from typing import NamedTuple
 from harness.campaign.campaign import write_case
 from harness.campaign.certify.deciding import by_bucket, outcome_of, refuses, remaining, tally, verdict_on
 from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Verdict
-from harness.campaign.certify.smaller import smallest
+from harness.campaign.certify.reduced_case import smallest
 from harness.campaign.certify.store import Store
 from harness.case.case import Case, case_digest
 from harness.case.chains import has_pattern, operator_chain

@@ -4,7 +4,7 @@ Artifacts are the quantized graph, the operators left on the CPU, and per delega
 flatbuffer, its payload (Ethos-U: as the NPU takes it) and what the program passes and expects.
 Where they are the same, or both lowerings fail alike, nothing moved; nor where the stock compile never
 reaches code that a variant changes (``harness.corrections.touching``), or only in steps that leave the
-same with the variant (``harness.campaign.certify.trying``). Elsewhere the case runs on all
+same with the variant (``harness.campaign.certify.single_steps``). Elsewhere the case runs on all
 legs and oracles both ways; ``harness.campaign.certify.deciding`` says what that means.
 
 The quantized graph, and the edge program ahead of partitioning, are shared with the stock compile where
@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from harness.campaign.certify.trying import Trial
+from harness.campaign.certify.single_steps import Trial
 from harness.case.building import load_tensors
 from harness.case.case import Case
 from harness.case.reading import file_of, read_case
@@ -40,13 +40,13 @@ from harness.compat.warm.sharing import SharedEdge, shared_edge
 from harness.corrections import chosen
 from harness.corrections.applying import applied, function_at
 from harness.corrections.touching import Place, changed_places, touched
-from harness.ethosu.sameness import payload_difference
+from harness.ethosu.equivalence import payload_difference
 from harness.evidence.observation import Observation, headline
 from harness.pipeline.lowering import StageClock
 from harness.pipeline.probes.graphs import differences
 from harness.triage.findings import Finding, finding_of
+from harness.workers.observing import Compiled, InvalidCase, Options, compile_case, execute, judge
 from harness.workers.protocol import Compared, CompareTask, Comparison, Variant
-from harness.workers.running import Compiled, InvalidCase, Options, compile_case, execute, judge
 
 Reach = Literal["quantization", "edge", "backend"]
 """Parts of a compile, in order; what precedes the first changed one need not be made again."""

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import msgspec
 
+from harness.campaign.reduction.criterion import BucketJudge
 from harness.campaign.reduction.harm import Harm, harm_of
-from harness.campaign.reduction.judging import BucketJudge
 from harness.campaign.reduction.search import Reduction, begin, reduce_case
-from harness.campaign.runs import Minimized, cannot_write
+from harness.campaign.run_folder import Minimized, cannot_write
 from harness.case.case import Case, case_digest, encode_case
 from harness.case.chains import operator_chain
 from harness.case.errors import CannotRun

@@ -29,7 +29,7 @@ from harness.compat.passes import LiveGraph
 from harness.evidence.observation import Mismatch
 from harness.locate.blame.dialect import Unsupported
 from harness.locate.blame.interpreter import run_graph
-from harness.pipeline.edge import from_memory_order, placeholder_names, result_values, run_edge_program
+from harness.pipeline.edge_program import from_memory_order, placeholder_names, result_values, run_edge_program
 from harness.pipeline.legs import arrays_of
 from harness.pipeline.legs.tosa_reference import run_delegate
 from harness.pipeline.lowering import Lowered

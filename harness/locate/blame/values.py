@@ -15,8 +15,8 @@ import numpy as np
 
 from harness.case.arrays import Array
 from harness.evidence.agreement import KINDS
-from harness.evidence.judging import reference_leg
 from harness.evidence.observation import Domain, Envelope, Mismatch, Observation, oracle_named
+from harness.evidence.references import reference_leg
 from harness.evidence.rounding.interval import FLOAT32_EPSILON
 from harness.locate.blame.bracket import Judge, Outputs, blamed, bracket_values
 from harness.pipeline.lowering import Lowered

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from harness.artifacts.border import Border, border_of
+from harness.artifacts.payload_io import Border, border_of
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.case.arrays import Array

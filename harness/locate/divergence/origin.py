@@ -30,8 +30,8 @@ from harness.locate.divergence.difference import signed
 from harness.locate.divergence.explaining import Run
 from harness.locate.divergence.guessing import Guess, operand_guesses, value_guesses
 from harness.locate.divergence.matching import Placement
-from harness.locate.divergence.mistaking import Mistake, mistake
 from harness.locate.divergence.trials import Found, Trials
+from harness.locate.divergence.wrong_registers import Mistake, mistake
 
 _MOST_READERS = 20
 

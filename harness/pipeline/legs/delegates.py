@@ -34,7 +34,7 @@ def run_program(
     """
     import torch
 
-    from harness.pipeline.edge import run_edge_program
+    from harness.pipeline.edge_program import run_edge_program
 
     def delegate(name: str, module: Any, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         return run_delegate(lowered, name, module, tensors, execute, error)
@@ -47,7 +47,7 @@ def run_delegate(
     lowered: Lowered, name: str, module: Any, tensors: list[Any], execute: Execute, error: type[Exception]
 ) -> list[Any]:
     """Run one delegate of a program on the tensors that it is called with."""
-    from harness.pipeline.edge import from_memory_order, placeholder_values, result_values, to_memory_order
+    from harness.pipeline.edge_program import from_memory_order, placeholder_values, result_values, to_memory_order
 
     formal = placeholder_values(module.original_module)
     promised = result_values(module.original_module)

@@ -27,8 +27,8 @@ from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.case.target import Target, parse_target
 from harness.compat.vela import VelaConfiguration, configuration_of, default_configuration
-from harness.evidence.judging import FVP
 from harness.evidence.observation import ValueType
+from harness.evidence.references import FVP
 from harness.pipeline.fvp.boards import board_of
 from harness.pipeline.fvp.command import command_line
 from harness.pipeline.fvp.discovery import (

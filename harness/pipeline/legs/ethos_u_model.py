@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.artifacts.border import border_of
+from harness.artifacts.payload_io import border_of
 from harness.artifacts.program import decode_program
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.case.arrays import Array

@@ -25,7 +25,7 @@ from harness.case.case import Case
 from harness.case.recipe import parse_recipe
 from harness.case.sampling import CALIBRATION, ENDPOINTS, EvaluationInput
 from harness.case.target import parse_target
-from harness.evidence.judging import QUANTIZED, TOSA
+from harness.evidence.references import QUANTIZED, TOSA
 from harness.pipeline.probes import Probe, Scene, digest_number
 from harness.pipeline.probes.graphs import same_bits
 from harness.pipeline.probes.results import Skipped, TwinRun

@@ -13,8 +13,8 @@ import io
 
 import numpy as np
 
-from harness.artifacts.border import border_of
 from harness.artifacts.npz import decode_npz
+from harness.artifacts.payload_io import border_of
 from harness.case.arrays import Array
 from harness.case.errors import ArmdiffError
 from harness.ethosu.accelerator import accelerator_named

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.campaign.certify.evidence import Certificate, stored_certificate
-from harness.campaign.runs import Minimized, cannot_write
+from harness.campaign.run_folder import Minimized, cannot_write
 from harness.case.building import load_tensors
 from harness.case.case import Case
 from harness.case.errors import BadInput, CannotRun

@@ -1,10 +1,11 @@
 """The report of a run, or of several: verdict first, then bugs, what did not run, coverage and time.
 
 ``write_reports`` is what the verb ``report`` and the end of a campaign call. It reads a run as
-``harness.campaign.runs`` defines it and writes four files that say the same: ``report.html`` for people, ``report.md``
-for a CI summary page, ``report.xml`` (JUnit) for whatever collects test results, ``report.json`` for scripts.
+``harness.campaign.run_folder`` defines it and writes four files that say the same: ``report.html`` for people,
+``report.md`` for a CI summary page, ``report.xml`` (JUnit) for whatever collects test results, ``report.json`` for
+scripts.
 
-Modules compute (``material``, ``merging``, ``buckets``, ``coverage``, ``timing``, ``compare``, ``undone``,
+Modules compute (``material``, ``merging``, ``buckets``, ``coverage``, ``timing``, ``compare``, ``not_run``,
 collected by ``report``; ``issues``), draw (``layout``, ``drawing``, ``charts``, ``svg``) or lay out (``page``,
 ``markdown``, ``junit``, ``plain``). None of them imports torch, reads a clock, or needs the packages that the run
 was made with.
@@ -18,12 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.campaign.runs import Run, cannot_write
-from harness.reports.reporting.material import Judged, judged
+from harness.campaign.run_folder import Run, cannot_write
+from harness.reports.reporting.material import Judged, tallied
 from harness.reports.reporting.report import Report, make_report, report_on
 from harness.triage.corpus import Entry
 
-__all__ = ["Judged", "Report", "Verdict", "judged", "make_report", "report_on", "write", "write_reports"]
+__all__ = ["Judged", "Report", "Verdict", "make_report", "report_on", "tallied", "write", "write_reports"]
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,10 @@ def write(report: Report, folder: Path) -> Verdict:
 
     :raises CannotRun: the folder cannot be written.
     """
+    from harness.reports.reporting.json_data import data
     from harness.reports.reporting.junit import junit
     from harness.reports.reporting.markdown import markdown
     from harness.reports.reporting.page import html
-    from harness.reports.reporting.plain import data
 
     made = {
         "report.html": html(report, folder).encode(errors="replace"),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from harness.campaign.runs import Minimized, Run
+from harness.campaign.run_folder import Minimized, Run
 from harness.campaign.summary import rank
 from harness.case.case import Case
 from harness.evidence.observation import CRASH

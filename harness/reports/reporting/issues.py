@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.campaign.runs import Run, cannot_write
+from harness.campaign.run_folder import Run, cannot_write
 from harness.case.chains import contains_in_order
 from harness.case.errors import BadInput
 from harness.evidence.observation import oracle_named

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.reports.reporting.buckets import Bug
 from harness.reports.reporting.compare import Change, Comparison
+from harness.reports.reporting.not_run import Reason
 from harness.reports.reporting.report import Report
-from harness.reports.reporting.undone import Reason
 from harness.reports.reporting.words import STATES, compact, counted, duration, moment
 from harness.triage.findings import measured_size
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from harness.campaign.runs import BUGS, CASES, Minimized, Run
+from harness.campaign.run_folder import BUGS, CASES, Minimized, Run
 from harness.campaign.summary import Tally
 from harness.case.case import Case
 from harness.case.errors import BadInput
@@ -82,7 +82,7 @@ class Judged:
         return tuple(dict.fromkeys((*self.run.info.asked.targets, *sorted(extra))))
 
 
-def judged(run: Run, corpus: Sequence[Entry]) -> Judged:
+def tallied(run: Run, corpus: Sequence[Entry]) -> Judged:
     """Tally a run, its findings marked as the corpus knows them on the run's release line."""
     corpus = on_line(corpus, run.info.judged_as)
     entries = {entry.name: entry for entry in corpus}

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from harness.campaign.runs import BUGS, Asked, Done, Minimized, Run, RunInfo, State
+from harness.campaign.run_folder import BUGS, Asked, Done, Minimized, Run, RunInfo, State
 from harness.campaign.summary import Tally
 from harness.reports.reporting.material import Judged, Seen, case_file, graph_of, per_graph
 from harness.triage.findings import Finding

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.campaign.runs import Done
+from harness.campaign.run_folder import Done
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.campaign.runs import Run
+from harness.campaign.run_folder import Run
 from harness.reports.reporting.buckets import Bucket, Bug, buckets_of, bugs_of
 from harness.reports.reporting.compare import Comparison, comparison
 from harness.reports.reporting.coverage import Coverage, coverage
-from harness.reports.reporting.material import Judged, drawn, judged
+from harness.reports.reporting.material import Judged, drawn, tallied
 from harness.reports.reporting.merging import merged
+from harness.reports.reporting.not_run import Undone, undone
 from harness.reports.reporting.timing import Timing, timing
-from harness.reports.reporting.undone import Undone, undone
 from harness.reports.reporting.words import counted
 from harness.triage.corpus import Entry
 
@@ -85,7 +85,7 @@ def make_report(run: Run, corpus: Sequence[Entry], previous: Run | None) -> Repo
     :param corpus: what is known; the run's release line decides what of it counts.
     :param previous: the run to compare with.
     """
-    return report_on([judged(run, corpus)], judged(previous, corpus) if previous else None)
+    return report_on([tallied(run, corpus)], tallied(previous, corpus) if previous else None)
 
 
 def report_on(runs: Sequence[Judged], previous: Judged | None) -> Report:

@@ -20,9 +20,9 @@ import numpy as np
 from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.compat.snapshots import NodeState
-from harness.evidence.agreement import judged
-from harness.evidence.judging import EAGER, QUANTIZED, reference_leg
+from harness.evidence.agreement import legs_to_judge
 from harness.evidence.observation import Domain, Envelope, LegResult, Observation, OutputType, Unjudged
+from harness.evidence.references import EAGER, QUANTIZED, reference_leg
 
 NO_RULE = "no rule of rounding"
 NO_COST = "no rule for what quantization may cost"
@@ -90,7 +90,7 @@ def _covers(low: Array, high: Array, output: OutputType) -> Array:
 def of_rounding(observation: Observation, compare: Compare) -> Iterator[Unjudged]:
     """What the ``numeric`` oracle's envelopes could not judge of the first leg that is held against them."""
     reference = observation.legs.get(reference_leg(observation))
-    legs = judged(observation)
+    legs = legs_to_judge(observation)
     if not legs or reference is None or not reference.ran or observation.rounding is None:
         return  # what did not run is told by ``execution``
     held = _Held(observation, observation.rounding, reference, observation.legs[legs[0]], compare)

@@ -14,8 +14,8 @@ from harness.case.case import Case
 from harness.case.errors import BadInput
 from harness.case.reading import read_case
 from harness.case.target import parse_target
-from harness.evidence.judging import FVP, MODEL
 from harness.evidence.observation import Failure, Observation, Unjudged, headline
+from harness.evidence.references import FVP, MODEL
 from harness.pipeline.engines import NOT_ASKED
 
 if TYPE_CHECKING:

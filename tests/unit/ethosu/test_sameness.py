@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.ethosu.sameness import program_difference
+from harness.ethosu.equivalence import program_difference
 from tests.unit.ethosu.assembled_convolution import PLACES, SCALES, WEIGHTS, convolution, convolution_payload
 from tests.unit.ethosu.assembling import U55, Commands, registers
 from tests.unit.ethosu.weight_streams import plain

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.evidence.observation import CRASH
-from harness.triage.lines import OLDEST_FIRST
+from harness.triage.release_environments import OLDEST_FIRST
 
 HAS_IT = ("reproduces", "crashes differently", "differs")
 

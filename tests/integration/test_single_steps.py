@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from harness.campaign.campaign import write_case
-from harness.campaign.certify import trying
+from harness.campaign.certify import single_steps
 from harness.case.reading import read_case
 from harness.compat.releases import installed
 from harness.pipeline.lowering import StageClock
 from harness.triage.corpus import default_corpus
+from harness.workers.observing import compile_case
 from harness.workers.protocol import CompareTask
-from harness.workers.running import compile_case
 from tests.integration.conftest import linear_case, uniform
 
 pytestmark = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="uses corrections for 1.5.1")
@@ -72,7 +72,7 @@ def compared(case, folder, *names):
 
 
 def test_variants_that_leave_every_step_alone_are_not_compiled(tmp_path, monkeypatch):
-    monkeypatch.setattr(trying, "_reached", {})
+    monkeypatch.setattr(single_steps, "_reached", {})
     case = read_case(default_corpus() / "found" / "avg-pool-zero-point-quantized-twice")
     names = ("avg-pool-zero-point-literal", "constant-keeps-quantized-dtype", "negative-pad-sliced")
     first, lowerings = compared(case, tmp_path, *names)

@@ -26,8 +26,8 @@ from harness.case.sampling import CALIBRATION, EvaluationInput, evaluation_input
 from harness.case.target import parse_target
 from harness.compat.support import rejection_reasons
 from harness.compat.warm.stage_cache import NO_CACHE, StageCache
-from harness.evidence.judging import EAGER, MODEL, QUANTIZED
 from harness.evidence.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation, oracles
+from harness.evidence.references import EAGER, MODEL, QUANTIZED
 from harness.evidence.rounding.walk import envelopes
 from harness.locate import streams as compared
 from harness.locate.blame.values import blamed_values

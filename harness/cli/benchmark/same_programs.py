@@ -1,8 +1,8 @@
 """Do the warm tricks change what is produced? Programs of a worker with all of them and of one with none.
 
 Compared are the ``.pte`` bytes, which hold the TOSA flatbuffer or the payload; payloads for Ethos-U85, which Vela
-itself does not repeat, as the NPU takes them (``harness.ethosu.sameness``). Where a compile ends in an exception, both
-must end in the same one; where the process dies, both must, as a death's last words are not the same from run to run.
+itself does not repeat, as the NPU takes them (``harness.ethosu.equivalence``). Where a compile ends in an exception,
+both must end in the same one; where the process dies, both must: last words differ from run to run.
 Where programs differ, a second worker without tricks compiles the case: if two of those differ, too, the toolchain
 does not repeat itself there (``vela-batched-softmax`` takes a weight from memory that nobody wrote).
 
@@ -19,7 +19,7 @@ import msgspec
 
 from harness.artifacts.program import decode_program
 from harness.case.reading import read_case
-from harness.ethosu.sameness import payload_difference
+from harness.ethosu.equivalence import payload_difference
 from harness.workers.pool import Pool
 from harness.workers.processes import worker_command
 from harness.workers.protocol import EmitTask, Emitted

@@ -25,7 +25,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from harness.campaign.again import Again
+from harness.campaign.replay_command import Again
 from harness.case.errors import BadInput, CannotRun
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from harness.campaign.certify import trying
-from harness.campaign.certify.trying import Trial
+from harness.campaign.certify import single_steps
+from harness.campaign.certify.single_steps import Trial
 from harness.compat.sources import digest_of, source_of
 from harness.corrections import Change, Correction, Edit
 from harness.corrections.touching import changed_places, touched
@@ -141,11 +141,11 @@ def test_an_edit_that_leaves_the_code_changes_no_place(upstream):
 @pytest.fixture
 def trial(upstream, monkeypatch):
     """``trial(steps, variant)``: is it unmoved after a compile made of steps, and of calls outside them?"""
-    monkeypatch.setattr(trying, "_reached", {})
+    monkeypatch.setattr(single_steps, "_reached", {})
 
     def run(steps, variant, *, remains=str):
-        monkeypatch.setattr(trying, "chosen", lambda words: (variant,))
-        trying._prepared.cache_clear()
+        monkeypatch.setattr(single_steps, "chosen", lambda words: (variant,))
+        single_steps._prepared.cache_clear()
         with touched((variant,)) as places:
             compile_ = Trial([("mended",)], places, upstream.MadePartitioner)
             for name, value in steps:
@@ -185,8 +185,8 @@ def test_what_is_never_reached_moves_nothing(trial):
 
 def test_a_place_that_many_steps_reach_is_not_tried_in_all(trial):
     trial([("Pass", 11)], SAME)
-    assert trial([("Pass", 11)] * trying.MOST_CHILDREN, SAME)
-    assert not trial([("Pass", 11)] * (trying.MOST_CHILDREN + 1), SAME)
+    assert trial([("Pass", 11)] * single_steps.MOST_CHILDREN, SAME)
+    assert not trial([("Pass", 11)] * (single_steps.MOST_CHILDREN + 1), SAME)
 
 
 def test_a_partitioner_is_made_anew_with_the_variant(trial):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from harness.compat.releases import LINES
-from harness.triage.lines import OLDEST_FIRST, Environments, read_environments
+from harness.triage.release_environments import OLDEST_FIRST, Environments, read_environments
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 

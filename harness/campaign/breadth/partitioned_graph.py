@@ -1,7 +1,7 @@
-"""A *bed*: the delegates of one quantized graph as partitioned, before the Arm passes, with open qparams.
+"""The delegates of one quantized graph as partitioned, before the Arm passes, with open qparams.
 
 PT2E's decisions are literals of quantize and dequantize nodes (scale, zero point, qmin, qmax) and constants (codes
-of weights and biases, scales a channel). A bed is made for variants whose converted graphs are alike but for
+of weights and biases, scales a channel). It is made for variants whose converted graphs are alike but for
 those. Nodes that have equal literals in every variant form a *class*, and each class gets a made-up scale of its
 own: so the literals are found again in the edge program, whatever became of the nodes' names. ``lowered`` puts
 a variant's literals and constants in and runs the Arm passes and the serializer.
@@ -55,7 +55,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Bed:
+class PartitionedGraph:
     """Delegates of a quantized graph with open qparams.
 
     :param classes: for each quantize and dequantize node of the converted graph, in order, its class.
@@ -68,7 +68,7 @@ class Bed:
     def lowered(self, converted: torch.fx.GraphModule) -> Iterator[Made]:
         """Run the Arm passes and the serializer on every delegate, with a variant's decisions.
 
-        :param converted: one of the graphs that the bed was made for.
+        :param converted: one of the graphs that it was made for.
         :raises LoweringFailed: chained to whatever upstream raised.
         """
         domains = {_scale(number): item for number, item in zip(self.classes, domains_at(converted), strict=True)}
@@ -89,8 +89,10 @@ class Bed:
             yield Made(tosa, watched.of_tosa.get(tosa))
 
 
-def bed_of(alike: Sequence[torch.fx.GraphModule], sample: tuple[torch.Tensor, ...], partitioner: Any) -> Bed:
-    """Make the bed for converted graphs of one shape (``shape_of``), which stay as they are.
+def partitioned_graph_of(
+    alike: Sequence[torch.fx.GraphModule], sample: tuple[torch.Tensor, ...], partitioner: Any
+) -> PartitionedGraph:
+    """Partition converted graphs of one shape (``shape_of``), which stay as they are.
 
     :param sample: inputs to export them with.
     :raises Exception: whatever upstream raises.
@@ -105,7 +107,7 @@ def bed_of(alike: Sequence[torch.fx.GraphModule], sample: tuple[torch.Tensor, ..
     with stopped_before() as opened:
         exported = torch.export.export(marked, sample)
         to_edge_transform_and_lower(exported, partitioner=[partitioner], compile_config=edge_config())
-    return Bed(classes, tuple(Opened(program, specification) for program, specification in opened))
+    return PartitionedGraph(classes, tuple(Opened(program, specification) for program, specification in opened))
 
 
 def domains_at(module: torch.fx.GraphModule) -> tuple[Domain, ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -137,10 +138,17 @@ def code_in(module: str, text: str, place: str) -> CodeType:
 
 def code_of(module: CodeType, place: str) -> CodeType:
     """The code object of a function inside that of its module."""
-    waiting = [module]
-    while waiting:
-        code = waiting.pop()
-        if code.co_qualname == place:
-            return code
-        waiting += [item for item in code.co_consts if isinstance(item, CodeType)]
-    raise CannotRun(f"{place} is no function; a correction's place is a function or a class's assignment")
+    found = dict(_named(module)).get(place)
+    if found is None:
+        raise CannotRun(f"{place} is no function; a correction's place is a function or a class's assignment")
+    return found
+
+
+def _named(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
+    """Every code object inside another, by its qualified name (which Python 3.10 does not keep)."""
+    for item in code.co_consts:
+        if isinstance(item, CodeType):
+            name = f"{prefix}{item.co_name}"
+            yield name, item
+            of_function = item.co_flags & inspect.CO_OPTIMIZED
+            yield from _named(item, f"{name}.<locals>." if of_function else f"{name}.")

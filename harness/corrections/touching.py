@@ -179,9 +179,7 @@ def _without_blocks(item: ast.stmt) -> ast.stmt:
 def _keeps_names(before: CodeType, after: CodeType) -> bool:
     """Do names mean what they meant, wherever in a function? A new local hides a global."""
     own, hidden = ({*code.co_varnames, *code.co_cellvars} for code in (before, after))
-    inner = [
-        {item.co_qualname: item for item in code.co_consts if isinstance(item, CodeType)} for code in (before, after)
-    ]
+    inner = [{item.co_name: item for item in code.co_consts if isinstance(item, CodeType)} for code in (before, after)]
     outer = {item.argval for item in dis.get_instructions(before) if item.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return not ((hidden - own) & {*outer, *before.co_freevars}) and all(
         _keeps_names(item, inner[1][name]) for name, item in inner[0].items() if name in inner[1]

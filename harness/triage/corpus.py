@@ -29,7 +29,6 @@ failure, a failure in another bucket and an expired entry all count.
 from __future__ import annotations
 
 import datetime
-import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -145,11 +144,10 @@ def read_entry(folder: Path) -> Entry:
     """
     file = folder / "status.toml"
     try:
-        tree = tomllib.loads(file.read_text())
-        status = msgspec.convert(tree, Status)
+        status = msgspec.toml.decode(file.read_bytes(), type=Status)
     except OSError as error:
         raise BadInput(str(file), f"cannot be read ({error.strerror})", "give the entry a status.toml") from None
-    except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         raise BadInput(str(file), str(error), "see harness/triage/corpus.py for the form") from None
     for number, condition in enumerate(status.conditions, 1):
         try:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = sorted([README, *(ROOT / "docs").glob("*.md")])
 TREE = ("harness", "generators", "oracles", "corpus", "docs", "tests", ".ci", ".github")
-PLAIN = {"export", "pip", "python3", "python3.11", "rm"}
+PLAIN = {"export", "pip", "python3", "rm"}
 """Commands that need nothing of the checkout."""
 YOURS = {"my_fix.py": "harness/corrections/neg_rescaled.py", "my_model.py": "docs/examples/seed001.py"}
 """What stands here for the reader's own files."""

@@ -33,7 +33,7 @@ def duration(seconds: float) -> str:
 def moment(seconds: float) -> str:
     """Seconds since the epoch as ``2026-11-21 18:02 UTC``."""
     try:
-        found = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+        found = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
     except (OverflowError, ValueError, OSError):
         return "an unknown time"
     return f"{found:%Y-%m-%d %H:%M} UTC"

@@ -27,6 +27,7 @@ import msgspec
 
 from harness.campaign.replay_command import Again
 from harness.case.errors import BadInput, CannotRun
+from harness.compat.releases import Basis, basis_of, name_of
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.workers.protocol import CaseResult
@@ -93,14 +94,14 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
     @property
-    def judged_as(self) -> str | None:
-        """The release line whose expectations hold for the run, or None: nothing is known."""
-        return self.line or self.asked.expect or None
+    def judged_as(self) -> Basis:
+        """Whose expectations hold for the run."""
+        return basis_of(self.releases, self.asked.expect)
 
     @property
     def line_name(self) -> str:
-        """The release line for people; packages that form none are named by executorch's version."""
-        return self.line or f"executorch {self.releases.get('executorch', 'unknown')}"
+        """The release line for people; packages that form none by the nearest line and what differs from it."""
+        return self.line or name_of(self.releases)
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

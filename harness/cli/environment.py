@@ -15,10 +15,11 @@ from harness.pipeline.engines import EngineChoice, check_engine
 
 def installed_line() -> str:
     """The release line and the versions of the packages that decide it."""
-    from harness.compat.releases import installed, release_line
+    from harness.compat.releases import installed, no_line, release_line
 
     versions = ", ".join(f"{name} {version}" for name, version in installed().items())
-    return f"release line {release_line() or 'unknown'} ({versions})"
+    line = f"release line {release_line() or 'unknown'} ({versions})"
+    return f"{line}\n{unknown}" if (unknown := no_line(installed())) else line
 
 
 def need_environment() -> None:

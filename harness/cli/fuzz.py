@@ -21,7 +21,7 @@ from harness.campaign.campaign import Options, run_campaign
 from harness.campaign.run_folder import Run, previous_run, read_run, set_aside
 from harness.case.errors import ArmdiffError, BadInput
 from harness.cli.console import Reporter
-from harness.cli.environment import installed_line, need_engine, need_environment
+from harness.cli.environment import need_engine, need_environment
 from harness.cli.options import (
     correction_option,
     engine_option,
@@ -40,13 +40,13 @@ from harness.cli.options import (
     verbose_option,
 )
 from harness.cli.results import finish
-from harness.compat.releases import LINES, installed, release_line
+from harness.compat.releases import DEFAULT, LINES, basis_of, installed, no_line
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.concluding import Concluding
 from harness.reports.reporting import make_report, write
-from harness.triage.corpus import Entry, corpus_folders, on_line, with_corrections
+from harness.triage.corpus import Entry, corpus_folders, judged_by, with_corrections
 from harness.triage.given import known_entries
 from harness.workers.pool import CaseRunner, Pool
 
@@ -83,7 +83,8 @@ from harness.workers.pool import CaseRunner, Pool
 @click.option(
     "--expect",
     type=click.Choice(LINES),
-    help="The release line whose expectations hold if the installed packages form no known line. Default: none do.",
+    help="The release line whose expectations all hold if the installed packages form no known line. Default: those of "
+    "the nearest line that depend on no package that differs.",
 )
 @click.option(
     "--cluster",
@@ -158,10 +159,13 @@ def fuzz(
         options = _resumed(options, earlier, context)
     reporter = Reporter(options.max_examples)
     started = time.monotonic()
-    if release_line() is None:
-        click.echo(f"armdiff: {_without_line(options.expect)}", err=True)
+    if unknown := no_line(installed()):
+        judged = (
+            f"judged as {expect} all the same (--expect)" if expect else f"--expect {DEFAULT} applies all of a line's"
+        )
+        click.echo(f"armdiff: {unknown}; {judged}", err=True)
     with reporter:
-        entries = on_line(known_entries(corpus_folders(), known, ignored), release_line() or options.expect or None)
+        entries = judged_by(known_entries(corpus_folders(), known, ignored), basis_of(installed(), options.expect))
         corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say)
         if minimize:
@@ -196,12 +200,6 @@ def _workers_of(address: str, corrections: Sequence[str], context: click.Context
             raise BadInput("--correction", f"{word} is a file that the nodes do not have", "run it without --cluster")
     pool = connected(address, lambda text: click.echo(f"armdiff: {text}", err=True))
     return lambda _: pool
-
-
-def _without_line(expect: str) -> str:
-    """What there is to say of packages that form no known release line."""
-    judged = f"judged as {expect} (--expect)" if expect else f"every bug counts as new (--expect {LINES[0]} judges so)"
-    return f"{installed_line()}: the corpus has no expectation for these releases; {judged}"
 
 
 def _reported(out: Path, corpus: Sequence[Entry]) -> str:

@@ -23,7 +23,7 @@ from harness.corrections import corrections
 from harness.reports.reporting import Report, report_on, tallied, write
 from harness.reports.reporting.issues import MOST, Filed, issues, read_filed, write_issues
 from harness.reports.reporting.words import counted
-from harness.triage.corpus import Entry, corpus_folders, on_line, with_corrections
+from harness.triage.corpus import Entry, corpus_folders, judged_by, with_corrections
 from harness.triage.given import known_entries
 
 TOGETHER = Path("armdiff-report")
@@ -126,4 +126,4 @@ def _corpus(run: Run, known: Sequence[Path]) -> list[Entry]:
     for word in words:
         if word not in registered:  # a file is not executed again just to read about a run
             click.echo(f"armdiff: correction {word} is not in the tree: its bugs count as known if they show", err=True)
-    return with_corrections(on_line(known_entries(corpus_folders(), known), run.info.judged_as), applied)
+    return with_corrections(judged_by(known_entries(corpus_folders(), known), run.info.judged_as), applied)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.case.target import DEFAULT_TARGETS, parse_target
-from harness.compat.releases import PACKAGES, installed, release_line
+from harness.compat.releases import PACKAGES, basis_of, installed, no_line
 from harness.compat.vela import default_configuration
 from harness.ethosu.accelerator import ACCELERATORS
 from harness.pipeline.fvp.advice import binary_steps, runner_steps
@@ -50,18 +50,9 @@ def package_checks(versions: Mapping[str, str] | None = None) -> list[Check]:
     for package, module in _MODULES.items():
         if package in versions and not _importable(module):
             checks.append(Check(f"import {module}", False, "fails", f"reinstall: {_INSTALL[package]}"))
-    line = release_line()
-    known = line is not None
-    checks.append(
-        Check(
-            "release line",
-            known,
-            line or "not one of the release table",
-            ""
-            if known
-            else "corpus entries have no expectation for this mix; use a tox environment of docs/releases.md",
-        )
-    )
+    unknown = no_line(versions)
+    remedy = "use a tox environment of docs/releases.md to be told what is known" if unknown else ""
+    checks.append(Check("release line", not unknown, unknown or basis_of(versions).line, remedy))
     return checks
 
 

@@ -3,6 +3,7 @@
 ``status.toml`` beside ``case.json``::
 
     title = "aten.cat of constants folds with raw codes"
+    package = "executorch"          # whose bug it is (the default), or "ethos-u-vela", "torchao", "tosa-tools"
     upstream = ["https://github.com/pytorch/executorch/issues/18971"]
     expires = 2027-06-30            # look at the entry again by then
     operators = ["ramp", "cat"]     # what a graph must contain, in order, for a finding to be like this bug;
@@ -22,7 +23,8 @@
     also = ["v1/qparams/…"]         # optional: further buckets in which this very bug shows
     other = ["v1/numeric/…"]        # optional: buckets of other entries' bugs that show here too
 
-Everything that is known is written there and nowhere else. An unexpected pass, an unexpected
+A line that was made from another one by a newer or older compiler (``vela52``) needs an expectation only where the bug
+depends on the compiler. Everything that is known is written there and nowhere else. An unexpected pass, an unexpected
 failure, a failure in another bucket and an expired entry all count.
 """
 
@@ -37,12 +39,16 @@ from typing import Literal
 import msgspec
 
 from harness.case.errors import BadInput
-from harness.compat.releases import LINES, installed, release_line
+from harness.compat.releases import LINES, Basis, basis, installed
 from harness.corrections.correction import Correction
 from harness.triage.buckets import any_family
 from harness.triage.conditions import Condition
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, classified
+
+Package = Literal["executorch", "ethos-u-vela", "torchao", "tosa-tools"]
+FRONT_END = ("executorch", "torch", "torchao")
+"""The packages that make a TOSA graph of a module."""
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -62,6 +68,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Contents of ``status.toml``.
 
+    :param package: whose bug it is.
     :param operators: a finding is like this bug only if its graph has them, in this order.
     :param families: the target families (``ethos-u55``) that have the bug; none stands for all.
     :param recipe: a finding is this bug only if its recipe has this word.
@@ -70,6 +77,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     title: str
+    package: Package = "executorch"
     upstream: tuple[str, ...] = ()
     expires: datetime.date
     operators: tuple[str, ...] = ()
@@ -80,19 +88,30 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     note: str = ""
     lines: dict[str, Expectation] = {}
 
+    def expected(self, basis: Basis) -> Expectation | None:
+        """The expectation that holds for a set of packages, if one does.
+
+        A bug of the front end depends on all of it, since any part may change the graph; another package's bug on that
+        package; and what Vela stops at, on Vela.
+        """
+        own = FRONT_END if self.package in FRONT_END else (self.package,)
+        at_vela = any("/vela/" in found.bucket for found in self.lines.values())
+        candidates = basis.lines((*own, "ethos-u-vela") if at_vela else own)
+        return next((self.lines[line] for line in candidates if line in self.lines), None)
+
 
 class Entry(msgspec.Struct, frozen=True):
     """One bug of the corpus.
 
     :param everywhere: the expectation on every release, instead of those of the status.
-    :param line: the release line that it is judged for; empty stands for the installed one.
+    :param basis: what it is judged by; None stands for the installed packages.
     :param given: the user says that whatever looks like the bug is known (``--known``).
     """
 
     folder: Path
     status: Status
     everywhere: Expectation | None = None
-    line: str = ""
+    basis: Basis | None = None
     given: bool = False
 
     @property
@@ -101,11 +120,8 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def expected(self) -> Expectation | None:
-        """The expectation on the release line that it is judged for, if that is a known line."""
-        if self.everywhere is not None:
-            return self.everywhere
-        line = self.line or release_line()
-        return self.status.lines.get(line) if line else None
+        """The expectation for the packages that it is judged for, if one holds."""
+        return self.everywhere or self.status.expected(self.basis or basis())
 
     @property
     def bug(self) -> KnownBug | None:
@@ -215,9 +231,9 @@ def bugs_of(corpus: Iterable[Entry]) -> tuple[KnownBug, ...]:
     return tuple(bug for entry in corpus if (bug := entry.bug) is not None)
 
 
-def on_line(corpus: Sequence[Entry], line: str | None) -> list[Entry]:
-    """A corpus judged for the line of a run that was made elsewhere; None, no known line, knows nothing."""
-    return [msgspec.structs.replace(entry, line=line or "unknown") for entry in corpus]
+def judged_by(corpus: Sequence[Entry], basis: Basis) -> list[Entry]:
+    """A corpus judged for the packages of a run that was made elsewhere."""
+    return [msgspec.structs.replace(entry, basis=basis) for entry in corpus]
 
 
 def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction]) -> list[Entry]:
@@ -235,8 +251,8 @@ def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction])
     }
 
     def changed(entry: Entry) -> Entry:
-        line, expected = entry.line or release_line(), entry.expected
-        if line is None or expected is None:
+        expected = entry.expected
+        if expected is None:
             return entry
         left = tuple(bucket for bucket in expected.other if any_family(bucket) not in removed)
         renewed = msgspec.structs.replace(expected, other=left)
@@ -244,8 +260,7 @@ def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction])
             renewed = Expectation(status="fixed", other=left)
         elif expected.status == "hidden" and expected.bucket and not left:
             renewed = msgspec.structs.replace(renewed, status="reproduces")
-        lines = {**entry.status.lines, line: renewed}
-        return msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, lines=lines))
+        return msgspec.structs.replace(entry, everywhere=renewed)
 
     return [changed(entry) for entry in corpus]
 

@@ -9,6 +9,7 @@ import msgspec
 from generators.cases import draw_block
 from harness.campaign.run_folder import Asked, Done, Minimized, RunInfo, append, read_run, write_info
 from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, case_digest, encode_case
+from harness.compat.releases import line_named
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Unjudged
 from harness.triage.buckets import any_family
@@ -108,7 +109,7 @@ def make_run(folder, cases=(), *, minimized=(), problems=(), left=(), state="don
     """
     info = RunInfo(
         armdiff="0.1.0",
-        releases={"executorch": "1.5.1"},
+        releases=line_named(line).releases if line else {"executorch": "9"},
         line=line,
         asked=Asked(targets=asked.pop("targets", TARGETS), **asked),
         started=1_795_000_000.0,

@@ -13,6 +13,7 @@ from harness.campaign.certify.store import Store, key_of
 from harness.campaign.replaying import held_against_status
 from harness.case.case import encode_case
 from harness.case.reading import decode_case
+from harness.compat.releases import Basis
 from harness.corrections import Correction, chosen, find_correction
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, with_corrections
 from harness.triage.findings import Finding
@@ -37,7 +38,7 @@ def entry(tmp_path, name="bug", bucket="v1/crash/exception/lower/P/tosa-int/x", 
 
 @pytest.fixture
 def default_line(monkeypatch):
-    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.basis", lambda: Basis("default"))
 
 
 A, B = "v1/crash/exception/lower/P/tosa-int/a", "v1/buffers/output-count/vela/Vela/ethos-u55/"

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from harness.campaign.summary import Tally
 from harness.cli.command import main
+from harness.compat.releases import Basis, line_named
 
 
 def run(*arguments):
@@ -100,13 +101,13 @@ def test_every_verb_that_compiles_takes_corrections():
 
 
 @pytest.mark.parametrize(
-    ("options", "note", "line"),
+    ("options", "note", "basis"),
     [
-        ([], "every bug counts as new (--expect default judges so)", "unknown"),
-        (["--expect", "et120"], "judged as et120 (--expect)", "et120"),
+        ([], "--expect default applies all of a line's", Basis("default", ("ethos-u-vela",))),
+        (["--expect", "et120"], "judged as et120 all the same (--expect)", Basis("et120")),
     ],
 )
-def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeypatch, tmp_path, options, note, line):
+def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeypatch, tmp_path, options, note, basis):
     ran = []
 
     def campaign(asked, corpus, *_, **__):
@@ -116,14 +117,15 @@ def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeyp
     module = sys.modules["harness.cli.fuzz"]
     for name in ("need_environment", "need_engine"):
         monkeypatch.setattr(module, name, lambda *_: None)
-    monkeypatch.setattr(module, "release_line", lambda: None)
+    newer = {**line_named("default").releases, "ethos-u-vela": "5.3.0"}
+    monkeypatch.setattr(module, "installed", lambda: newer)
     monkeypatch.setattr(module, "run_campaign", campaign)
     result = CliRunner().invoke(main, ["fuzz", "--out", str(tmp_path / "out"), *options])
     assert result.exit_code == 0, result.output
-    assert f"the corpus has no expectation for these releases; {note}" in result.stderr
+    assert f"ethos-u-vela do not apply; {note}" in result.stderr
     [(asked, corpus)] = ran
     assert asked.asked.expect == ("".join(options[1:]))
-    assert {entry.line for entry in corpus} == {line}
+    assert {entry.basis for entry in corpus} == {basis}
 
 
 @pytest.mark.parametrize(("options", "words"), [([], ()), (["--no-warm"], ("--without=all",))])

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from harness.campaign.summary import Tally
+from harness.compat.releases import Basis
 from harness.evidence.inspection.surroundings import seen_place
 from harness.reports.listing import listing, verdict
 from harness.triage.conditions import Condition
@@ -25,7 +26,7 @@ def entry(name, kind, harmless=""):
         harmless=harmless,
         lines={"default": Expectation(status="reproduces", bucket=bucket)},
     )
-    return Entry(Path("corpus") / name, status, line="default")
+    return Entry(Path("corpus") / name, status, basis=Basis("default"))
 
 
 CORPUS = [entry("bad", "wrong"), entry("slight", "lost", "one code at the end of the range")]

@@ -12,6 +12,7 @@ from harness.campaign.summary import Tally
 from harness.case.case import Constant, encode_case
 from harness.cli.command import main
 from harness.cli.replay import sorted_out
+from harness.compat.releases import Basis
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Mismatch
 from harness.reports.listing import listing
@@ -47,7 +48,7 @@ def replay(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.cli.replay.entries", _entries)
     monkeypatch.setattr("harness.cli.replay.need_environment", lambda: None)
     monkeypatch.setattr("harness.cli.replay.Pool", Ran)
-    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.basis", lambda: Basis("default"))
     Ran.shows, Ran.tasks = {}, []
 
     def run(*words):

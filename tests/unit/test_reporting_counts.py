@@ -201,7 +201,7 @@ def test_what_makes_runs_incomparable_is_said(tmp_path):
     before = make_run(
         tmp_path / "before", each_target("relu"), seed=1, corrections=("a-fix",), state="interrupted", line="et141"
     )
-    info = msgspec.structs.replace(before.info, releases={"executorch": "1.4.1", "vgf": "1"})
+    info = msgspec.structs.replace(before.info, releases={**before.info.releases, "vgf": "1"})
     now = report(
         tmp_path / "now",
         [(chain_case("relu"), {})],

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from harness.campaign.run_folder import BUCKETS, RESULTS
 from harness.case.errors import CannotRun
 from harness.cli.command import main
+from harness.compat.releases import basis_of, line_named
 from harness.reports.reporting import Verdict, write_reports
 from tests.unit.reporting_runs import each_target, entry, finding, make_run
 
@@ -136,9 +137,9 @@ def test_no_run_and_no_place_are_status_2_and_3(tmp_path):
 
 def test_a_report_without_the_packages_of_the_run(tmp_path, monkeypatch):
     """A CI job that only collects folders has no executorch: what is known is known all the same."""
-    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: None)
+    monkeypatch.setattr("harness.triage.corpus.basis", lambda: basis_of({}))
     monkeypatch.setattr("harness.campaign.summary.installed", dict)
     run = make_run(tmp_path, each_target("relu", findings=[finding()]))
     verdict = write_reports(run, [entry("e", finding())], None, tmp_path)
     assert verdict.known == 1
-    assert json.loads((tmp_path / "report.json").read_text())["releases"] == {"executorch": "1.5.1"}
+    assert json.loads((tmp_path / "report.json").read_text())["releases"] == line_named("default").releases

@@ -11,6 +11,7 @@ from harness.case.case import Constant, Graph, Input, Node
 from harness.case.chains import contains_in_order, operator_chain
 from harness.case.errors import BadInput
 from harness.compat import releases
+from harness.compat.releases import Basis, basis_of
 from harness.evidence.observation import Mismatch
 from harness.triage.buckets import bucket_exception, bucket_of
 from harness.triage.corpus import Entry, Expectation, Status, entries, known_by, read_entry
@@ -59,7 +60,7 @@ def test_contains_in_order():
 
 @pytest.fixture
 def default_line(monkeypatch):
-    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.basis", lambda: Basis("default"))
 
 
 def _entry(tmp_path, **expectation):
@@ -168,17 +169,51 @@ def test_no_entry_is_an_error(tmp_path):
         entries([tmp_path])
 
 
-def test_release_lines_are_told_apart(monkeypatch):
-    for versions, line in [
-        ({"executorch": "1.5.1"}, "default"),
-        ({"executorch": "1.2.0", "torch": "2.10.0"}, "seed"),
-        ({"executorch": "1.2.0", "torch": "2.11.0"}, "et120"),
-        ({"executorch": "9"}, None),
-    ]:
-        monkeypatch.setattr(releases, "installed", lambda versions=versions: versions)
-        releases.release_line.cache_clear()
-        assert releases.release_line() == line
-    releases.release_line.cache_clear()
+@pytest.mark.parametrize("line", releases.TABLE, ids=lambda line: line.name)
+def test_a_line_is_the_whole_set_of_its_packages(line):
+    assert basis_of({**line.releases, "torch": line.releases["torch"] + "+cpu"}) == Basis(line.name)
+    for package in releases.PACKAGES:
+        other = basis_of({**line.releases, package: "0.0.1"})
+        assert package in other.differs
+    assert basis_of({**line.releases, "ethos-u-vela": "9"}, "et120") == Basis("et120")
+
+
+def test_a_set_that_is_no_line_is_held_against_the_nearest():
+    newer = {**releases.line_named("default").releases, "ethos-u-vela": "5.3.0"}
+    assert basis_of(newer) == Basis("default", ("ethos-u-vela",))
+    assert releases.no_line(newer) == (
+        "ethos-u-vela 5.3.0 is no part of a known release line; nearest: default; "
+        "expectations of bugs that depend on ethos-u-vela do not apply"
+    )
+    assert releases.name_of(newer) == "default with ethos-u-vela 5.3.0"
+    assert releases.no_line(releases.line_named("vela52").releases) == ""
+    assert basis_of({**releases.line_named("et141").releases, "torch": "2.14.0"}) == Basis("et141", ("torch",))
+    assert releases.name_of({"executorch": "1.6.0"}) == "executorch 1.6.0"
+
+
+@pytest.mark.parametrize(
+    ("package", "bucket", "holds"),
+    [
+        ("executorch", "v1/qparams/scale/lower/APass/tosa-int/", {"vela", "vela52"}),
+        ("executorch", "v1/crash/exception/vela/-/ethos-u55/RuntimeError|x|y", set()),
+        ("ethos-u-vela", "v1/stream/overlap/run/Vela/ethos-u55/CONV", {"executorch", "torch"}),
+    ],
+)
+def test_an_expectation_holds_where_no_package_differs_that_it_depends_on(package, bucket, holds):
+    expected = Expectation(status="reproduces", bucket=bucket)
+    status = Status(title="t", package=package, expires=datetime.date(2999, 1, 1), lines={"default": expected})
+    bases = {
+        "executorch": Basis("default", ("executorch",)),
+        "torch": Basis("default", ("torch",)),
+        "vela": Basis("default", ("ethos-u-vela",)),
+        "vela52": Basis("vela52"),
+    }
+    assert status.expected(Basis("default")) is expected
+    assert {name for name, basis in bases.items() if status.expected(basis)} == holds
+    on_new = Expectation(status="fixed")
+    renewed = msgspec.structs.replace(status, lines={"default": expected, "vela52": on_new})
+    assert renewed.expected(Basis("vela52")) is on_new
+    assert renewed.expected(Basis("default")) is expected
 
 
 def test_words_of_a_chain_may_have_alternatives():
@@ -195,7 +230,7 @@ def test_captured_operators_count_under_their_short_names():
 
 
 def test_an_entry_resembles_its_bug_by_its_other_buckets_without_a_pass_and_out_of_range(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.basis", lambda: Basis("default"))
     bucket = "v1/numeric/outside-rounding/run/RewriteConvPass/tosa-int/"
     also = "v1/qparams/clamp-lost/lower/RewriteConvPass/tosa-int/aten.convolution.default"
     legs = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/tosa-int/CONCAT"
@@ -255,7 +290,7 @@ def test_what_says_no_place_may_have_several_causes(bucket, oracle, stage, alone
 
 
 def test_an_entry_resembles_a_stream_only_with_its_operators_and_on_its_families(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.triage.corpus.release_line", lambda: "default")
+    monkeypatch.setattr("harness.triage.corpus.basis", lambda: Basis("default"))
     bucket, also = (f"v1/stream/{kind}/run/Vela/ethos-u55/CONV" for kind in ("duplicate", "overlap"))
     (tmp_path / "status.toml").write_text(
         'title = "t"\nexpires = 2099-01-01\noperators = ["slice", "conv2d"]\nfamilies = ["ethos-u55"]\n'

@@ -260,9 +260,7 @@ def _amount(number: float, unit: object) -> str:
 
 def _lines(status: Status) -> list[dict[str, str]]:
     return [
-        {"executorch": executorch, "torch": torch, "word": _WORDS[status.lines[line].status]}
-        for line, executorch, torch in TABLE
-        if line in status.lines
+        {**line.releases, "word": _WORDS[status.lines[line.name].status]} for line in TABLE if line.name in status.lines
     ]
 
 

@@ -105,7 +105,7 @@ def issues(report: Report, filed: Sequence[Filed] = (), most: int = MOST) -> tup
     """
     made: list[Issue] = []
     held: list[Held] = []
-    judged_lines = {part.run.info.line_name for part in report.judged.runs if part.run.info.judged_as}
+    judged_lines = {part.run.info.line_name for part in report.judged.runs if not part.run.info.judged_as.differs}
     for bug in report.new:
         for bucket in bug.buckets:
             key = any_family(bucket.final)

@@ -23,7 +23,7 @@ from harness.case.case import Case
 from harness.case.errors import BadInput
 from harness.case.reading import read_case
 from harness.case.target import parse_target
-from harness.triage.corpus import Entry, on_line
+from harness.triage.corpus import Entry, judged_by
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
 
@@ -84,7 +84,7 @@ class Judged:
 
 def tallied(run: Run, corpus: Sequence[Entry]) -> Judged:
     """Tally a run, its findings marked as the corpus knows them on the run's release line."""
-    corpus = on_line(corpus, run.info.judged_as)
+    corpus = judged_by(corpus, run.info.judged_as)
     entries = {entry.name: entry for entry in corpus}
     tally = Tally(corpus, strict=run.info.asked.strict)
     seen: list[Seen] = []

@@ -49,6 +49,8 @@ from harness.triage.known import KnownBug, classified
 Package = Literal["executorch", "ethos-u-vela", "torchao", "tosa-tools"]
 FRONT_END = ("executorch", "torch", "torchao")
 """The packages that make a TOSA graph of a module."""
+STOPS = {"vela": "ethos-u-vela", "leg:tosa-reference": "tosa-tools"}
+"""The stages of a bucket that another package than the front end may stop at."""
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -92,11 +94,12 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         """The expectation that holds for a set of packages, if one does.
 
         A bug of the front end depends on all of it, since any part may change the graph; another package's bug on that
-        package; and what Vela stops at, on Vela.
+        package; and what Vela or the reference model stops at, on that too.
         """
         own = FRONT_END if self.package in FRONT_END else (self.package,)
-        at_vela = any("/vela/" in found.bucket for found in self.lines.values())
-        candidates = basis.lines((*own, "ethos-u-vela") if at_vela else own)
+        buckets = [found.bucket for found in self.lines.values()]
+        stops = [package for stage, package in STOPS.items() if any(f"/{stage}/" in bucket for bucket in buckets)]
+        candidates = basis.lines((*own, *stops))
         return next((self.lines[line] for line in candidates if line in self.lines), None)
 
 

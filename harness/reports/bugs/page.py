@@ -100,7 +100,7 @@ def report_text(facts: Facts) -> str:
         "io": [name for name in facts.verified.files if name.endswith(IO_FILE)],
         "executed": facts.executed,
         "command": _command(case, facts.verified),
-        "message": message(finding),
+        "message": message(finding, codes_follow="expected codes" in facts.verified.output),
         "output": facts.verified.output,
         "detail": readable(finding.detail) if wrong_values or (finding.oracle == CRASH and not shown) else "",
         "detail_title": "Around the first wrong operation" if wrong_values else "Traceback",
@@ -236,7 +236,9 @@ def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
     return {
         "workaround": item.workaround,
         "change": item.change,
-        "diff": "" if item.workaround else facts.patches.get(item.name, ""),  # Vela's developers have no use for it
+        "diff": ""
+        if item.workaround
+        else facts.patches.get(item.name, "").rstrip(),  # Vela's developers have no use for it
         "places": [
             f"{change.module}.{change.place}" for change in item.for_release(facts.releases.get("executorch", ""))
         ],

@@ -24,9 +24,10 @@ from harness.triage.findings import Finding, measured_size
 
 _MOST_LINES = 22
 """Lines of a module that are shown outside the script."""
+_LONGEST = 120
 _ON_REFERENCE = "on the TOSA reference model"
 _WORST = re.compile(r"worst at (\[[^\]]*\]): ([\w-]+) ([^\s,]+), ([\w-]+) ([^\s,]+)(?=[,; ]|$)")
-_CODES = re.compile(r"codes (\[[^\]]*\]) where (\[[^\]]*\]) were expected")
+_CODES = re.compile(r"; codes (\[[^\]]*\]) where (\[[^\]]*\]) were expected")
 _ELEMENT = re.compile(r"(\S+) where the reference has (\S+) at (\[[^\]]*\])")
 _SHARE = re.compile(r"\d+ of \d+ elements")
 
@@ -66,7 +67,7 @@ def what_is_wrong(case: Case, finding: Finding) -> str:
     if not oracle.values:
         after = f" after `{blamed}`" if blamed and blamed != "Vela" else ""
         by = "compiled by Vela" if blamed == "Vela" else "lowered"
-        return f"{module[:1].upper()}{module[1:]}, {by} for {target}, {oracle.wrong}{after}: {finding.kind}."
+        return f"{module[:1].upper()}{module[1:]}, {by} for {target}, {oracle.wrong}{after}: {_what(finding)}."
     share, size = _SHARE.search(finding.message), measured_size(finding.measured)
     amount = ", ".join(filter(None, (share and share[0], size and f"up to {size} off")))
     who = "Vela's command stream of" if finding.pass_name == "Vela" else "The compiled program of"
@@ -76,6 +77,12 @@ def what_is_wrong(case: Case, finding: Finding) -> str:
     return f"{who} {module} for {target} returns wrong values ({amount or finding.kind}){after}."
 
 
+def _what(finding: Finding) -> str:
+    """The kind of a defect, and the beginning of what was seen."""
+    seen = re.sub(r"^lowered_module_\d+: ", "", without_paths(finding.message)).split(";", 1)[0].strip(" .")
+    return f"{finding.kind} ({seen})" if 0 < len(seen) <= _LONGEST else finding.kind
+
+
 def _module(case: Case, finding: Finding) -> str:
     operators = {node.operator for node in case.graph.nodes}
     chain = [operator_name(item) for item in finding.chain if item in operators and item != GETITEM]
@@ -83,17 +90,23 @@ def _module(case: Case, finding: Finding) -> str:
 
 
 def _reason(finding: Finding) -> str:
-    """An error's first line, without what the sentence says already."""
+    """An error's first line, without what the sentence says already; a signal has no words of its own."""
+    kind = str(finding.measured.get("type", ""))
+    if kind.startswith("SIG"):
+        return f"the process ends with {kind}"
     said = message(finding).split(f"during {finding.stage}: ", 1)[-1]
     return headline(said)[:200]
 
 
-def message(finding: Finding) -> str:
-    """What armdiff saw, with the words of its own explained, expected values before those that came."""
+def message(finding: Finding, *, codes_follow: bool = False) -> str:
+    """What armdiff saw, with the words of its own explained, expected values before those that came.
+
+    :param codes_follow: a script's output is shown with it, which has the codes of all elements in their order.
+    """
     text = without_paths(finding.message).replace("during leg:tosa-reference", _ON_REFERENCE)
     text = text.removeprefix(f"{OWN_ERROR} {_ON_REFERENCE}: ")
     text = _WORST.sub(r"worst at \1: expected \5 (\4), actual \3 (\2)", text)
-    text = _CODES.sub(r"expected codes \2, actual codes \1", text)
+    text = _CODES.sub("" if codes_follow else r"; codes that occur, sorted: expected \2, actual \1", text)
     text = _ELEMENT.sub(r"at \3 expected \2, actual \1", text)
     if finding.pass_name == "Vela" and oracle_named(finding.oracle).values:
         text = f"The command stream, executed on armdiff's model of the Ethos-U: {text}"

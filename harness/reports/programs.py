@@ -1,7 +1,6 @@
 """What a case compiles to, as files that a viewer opens: the ``.pte`` and the TOSA flatbuffer of each delegate.
 
-Netron opens both; Model Explorer does with Arm's adapters (``VIEWERS``). A bug's folder holds them beside its case. For
-any other case of a run ``armdiff replay CASE --keep DIR`` writes them, and a report looks for them in the run's
+Netron opens both, Model Explorer with Arm's adapters. A bug's folder holds them beside its case. For any other case of a run ``armdiff replay CASE --keep DIR`` writes them, and a report looks for them in the run's
 ``files/``.
 """
 
@@ -19,14 +18,11 @@ from harness.workers.protocol import EmitTask
 PROGRAM, TOSA = ".pte", ".tosa"
 KEPT = "files"
 """Where a run keeps the files of its cases."""
-VIEWERS = {
-    PROGRAM: ("netron", "model-explorer --extensions=pte_adapter_model_explorer"),
-    TOSA: ("netron", "model-explorer --extensions=tosa_adapter_model_explorer"),
-}
-"""Commands that open a file, by its suffix.
+ADAPTERS = "model-explorer --extensions=pte_adapter_model_explorer,tosa_adapter_model_explorer"
+"""Model Explorer with what it needs for these files.
 
-Sources: Netron 9.3.3 lists both suffixes; https://pypi.org/project/pte-adapter-model-explorer and
-https://pypi.org/project/tosa-adapter-model-explorer.
+Sources: https://pypi.org/project/pte-adapter-model-explorer and https://pypi.org/project/tosa-adapter-model-explorer;
+that Netron opens both is in its release 9.3.3.
 """
 
 
@@ -67,6 +63,6 @@ def programs_in(folder: Path, name: str = "") -> list[Path]:
     return [file for suffix in (PROGRAM, TOSA) for file in files if file.suffix == suffix]
 
 
-def commands(file: Path) -> list[str]:
-    """The command lines that open a file."""
-    return [f"{viewer} {shlex.quote(file.as_posix())}" for viewer in VIEWERS[file.suffix]]
+def netron(path: str) -> str:
+    """The command line that opens a file in Netron."""
+    return f"netron {shlex.quote(path)}"

@@ -173,7 +173,8 @@ def test_files_of_a_run_are_linked_with_the_commands_that_open_them(tmp_path):
         f"../run/files/{stem}.lowered_module_0.tosa",
     ]
     assert f"<code>netron ../run/files/{stem}.pte</code>" in text
-    assert f"<code>model-explorer --extensions=tosa_adapter_model_explorer ../run/files/{stem}.lowered" in text
+    assert f"<code>netron ../run/files/{stem}.lowered_module_0.tosa</code>" in text
+    assert "tosa_adapter_model_explorer FILE</code>" in text
     assert "--keep" not in text
 
 

@@ -25,7 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.campaign.run_folder import Run
-from harness.reports.programs import KEPT, commands, programs_in
+from harness.reports.programs import ADAPTERS, KEPT, netron, programs_in
 from harness.reports.reporting import charts
 from harness.reports.reporting.buckets import Bucket, Bug, bucket_folder
 from harness.reports.reporting.coverage import Grid
@@ -78,12 +78,12 @@ class _Seeing:
         """The command that writes a case's ``.pte`` and ``.tosa``."""
         return f"{self.again(shown)} --keep {shlex.quote(self._relative(self._home(shown)))}"
 
-    def files(self, shown: Shown) -> list[tuple[str, str, list[str]]]:
-        """Name, address and viewers' commands of what a case compiles to, as far as it is there."""
+    def files(self, shown: Shown) -> list[tuple[str, str, str]]:
+        """Name, address and Netron's command of what a case compiles to, as far as it is there."""
         home, file = self._home(shown), case_file(self.run, shown.path)
         return self._opened(programs_in(home, "" if shown.minimized else f"{file.stem}."))
 
-    def entry_files(self, entry: Entry) -> list[tuple[str, str, list[str]]]:
+    def entry_files(self, entry: Entry) -> list[tuple[str, str, str]]:
         return self._opened(programs_in(entry.folder))
 
     def cases(self, bucket: Bucket) -> list[Seen]:
@@ -106,8 +106,8 @@ class _Seeing:
         file = case_file(self.run, shown.path)
         return place or (file.parent if shown.minimized else file.parent.parent / KEPT)
 
-    def _opened(self, files: Iterable[Path]) -> list[tuple[str, str, list[str]]]:
-        return [(file.name, self._link(file), commands(Path(self._relative(file)))) for file in files]
+    def _opened(self, files: Iterable[Path]) -> list[tuple[str, str, str]]:
+        return [(file.name, self._link(file), netron(self._relative(file))) for file in files]
 
     def _relative(self, file: Path) -> str:
         return Path(os.path.relpath(file.resolve(), self.folder.resolve())).as_posix()
@@ -135,6 +135,7 @@ def html(report: Report, folder: Path) -> str:
             rates=rates if len(timing.rates) > 1 else None,
             fields=_fields(report),
             marks=MARKS,
+            adapters=ADAPTERS,
             script=script,
             script_digest=digest,
             order_of=_order_of(report),

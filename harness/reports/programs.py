@@ -1,7 +1,7 @@
 """What a case compiles to, as files that a viewer opens: the ``.pte`` and the TOSA flatbuffer of each delegate.
 
-Netron opens both, Model Explorer with Arm's adapters. A bug's folder holds them beside its case. For any other case of a run ``armdiff replay CASE --keep DIR`` writes them, and a report looks for them in the run's
-``files/``.
+Netron opens both, Model Explorer with Arm's adapters. A bug's folder holds them beside its case. For any other case of
+a run ``armdiff replay CASE --keep DIR`` writes them, and a report looks for them in the run's ``files/``.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from harness.case.errors import BadInput, CannotRun
 from harness.compat.releases import Basis, basis_of, name_of
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
+from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
 
 SCHEMA = 1
@@ -126,6 +127,7 @@ class Minimized(msgspec.Struct, frozen=True, kw_only=True):
     :param neighbour: the smallest case tried that does not show it, or None, and what distinguishes it.
     :param folder: its folder below ``bugs``, empty if no report was written.
     :param repro: what repro.py did in a fresh process: ``shows``, ``does not show``, or why it did not run.
+    :param finding: what the smallest case shows, of the same cause; None if it was lost, or in an older run.
     """
 
     bucket: str
@@ -140,6 +142,7 @@ class Minimized(msgspec.Struct, frozen=True, kw_only=True):
     distinguishes: str = ""
     folder: str = ""
     repro: str = ""
+    finding: Finding | None = None
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

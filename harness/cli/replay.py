@@ -40,6 +40,7 @@ from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.listing import with_unjudged
+from harness.reports.programs import keep, programs_of
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.findings import DOMAINS
 from harness.triage.unjudged import counting
@@ -59,6 +60,13 @@ UNUSABLE = 2
 @strict_option
 @verbose_option
 @no_warm_option
+@click.option(
+    "--keep",
+    "kept_in",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the .pte and .tosa files of each case there.",
+)
 @json_option
 def replay(
     paths: tuple[Path, ...],
@@ -69,6 +77,7 @@ def replay(
     strict: bool,
     verbose: bool,
     worker: tuple[str, ...],
+    kept_in: Path | None,
     json_file: str | None,
 ) -> None:
     """Run corpus entries against their recorded status for the installed releases, and show what a case shows now.
@@ -80,6 +89,8 @@ def replay(
     Example: armdiff replay corpus/seeds
 
     Example: armdiff replay armdiff-out/cases/1f2e3d4c5b6a.json --probes all
+
+    Example: armdiff replay armdiff-out/cases/1f2e3d4c5b6a.json --keep armdiff-out/files
     """
     folders, files = sorted_out(paths or corpus_folders(required=True))
     selected, cases = entries(folders), {file: _readable(file) for file in files}
@@ -108,6 +119,8 @@ def replay(
         for result in results:
             for each in (tally, shown):
                 each.add(_explained(result))
+        if kept_in is not None:
+            _keep(pool, [*(entry.folder / "case.json" for entry in selected), *cases], kept_in, corrections)
     tally.graphs, shown.graphs = len(tasks), len(cases)
     against = sum(row.counts for row in rows)
     data = {"entries": [msgspec.to_builtins(row) for row in rows], "corrections": list(corrections)}
@@ -145,6 +158,15 @@ def _readable(file: Path) -> Case:
     except BadInput as error:
         raise error.inside(f"{file}: $.tensors") from None
     return case
+
+
+def _keep(pool: Pool, files: Sequence[Path], folder: Path, corrections: tuple[str, ...]) -> None:
+    """Write what cases compile to; one in ``case.json`` is called like its folder."""
+    for file in files:
+        name = file.resolve().parent.name if file.name == "case.json" else file.stem
+        made = programs_of(pool, file, name, corrections)
+        told = [f"armdiff: nothing to keep: {made}"] if isinstance(made, str) else map(str, keep(made, folder))
+        click.echo("\n".join(told), err=True)
 
 
 def _tally_of_cases(corrections: tuple[str, ...], engine: EngineChoice, probes: ProbeMode, strict: bool) -> Tally:

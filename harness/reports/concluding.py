@@ -30,10 +30,12 @@ from harness.case.errors import ArmdiffError, CannotRun
 from harness.case.reading import read_case
 from harness.reports.bugs import write_bug
 from harness.reports.bugs.verifying import TIME_LIMIT
+from harness.reports.bugs.writing import CASE
+from harness.reports.programs import keep, programs_of
 from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry
 from harness.triage.findings import Finding
-from harness.workers.pool import CaseRunner
+from harness.workers.pool import CaseRunner, Pool
 
 REDUCTIONS, SHRUNK = "reductions", "hypothesis"
 SHORTEST_TRY = 20.0
@@ -111,8 +113,10 @@ class Concluding:
         made = msgspec.structs.replace(made, origin=finding.case, tries=made.tries + tries)
         if made.state != "lost":
             made = self._written(made, smallest, bug_name(finding), budget.left / waiting)
+            self._keep(made, pool)
         inside = {name: os.path.relpath(path, self.options.out) for name, path in _paths(made).items()}
-        return msgspec.structs.replace(made, **inside), start.case
+        shown = made.finding and msgspec.structs.replace(made.finding, case=inside["case"])
+        return msgspec.structs.replace(made, **inside, finding=shown), start.case
 
     def _written(self, made: Minimized, smallest: Finding, name: str, left: float) -> Minimized:
         """Write the bug's folder, trying its script for so many seconds at most; what prevents it is told."""
@@ -123,6 +127,14 @@ class Concluding:
             self.report(f"no report of {made.bucket}: {error}")
             return made
         return msgspec.structs.replace(made, folder=name, repro=repro)
+
+    def _keep(self, made: Minimized, pool: CaseRunner) -> None:
+        """Put what the case compiles to beside its report, if it compiles. Workers elsewhere send no files."""
+        if made.folder and isinstance(pool, Pool):
+            folder = self.options.out / BUGS / made.folder
+            files = programs_of(pool, folder / CASE, corrections=self.options.corrections)
+            if not isinstance(files, str):
+                keep({name: data for name, data in files.items() if not (folder / name).exists()}, folder)
 
     def _shrunk(self, finding: Finding, harm: Harm, pool: CaseRunner, until: float, blocks: int) -> tuple[Finding, int]:
         """The finding on the smallest graph that Hypothesis comes to, and the cases that it took.

@@ -38,7 +38,9 @@ def emit_program(task: EmitTask, announce: Callable[[str], None]) -> Emitted:
         except BadInput as error:
             raise error.inside(task.case) from None
     record = _lowered(case, Path(task.case), announce)
-    return Emitted(problem=record) if isinstance(record, str) else Emitted(program=record.program)
+    if isinstance(record, str):
+        return Emitted(problem=record)
+    return Emitted(program=record.program, tosa={item.name: item.tosa for item in record.delegates if item.tosa})
 
 
 def mask_case(task: MaskTask, announce: Callable[[str], None]) -> Masked:

@@ -165,9 +165,13 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True, tag="captured"):
 
 
 class Emitted(msgspec.Struct, frozen=True, kw_only=True, tag="emitted"):
-    """The bytes of a ``.pte``, or why there are none, in one line."""
+    """The bytes of a ``.pte``, or why there are none, in one line.
+
+    :param tosa: delegate -> the TOSA flatbuffer that it was made from.
+    """
 
     program: bytes = b""
+    tosa: dict[str, bytes] = {}
     problem: str | None = None
 
 

@@ -6,6 +6,11 @@ import sys
 
 import pytest
 
+from harness.artifacts.program import decode_program
+from harness.artifacts.tosa import decode_tosa
+from harness.reports.programs import programs_in
+from harness.triage.corpus import default_corpus
+
 MODEL = """
 import torch
 class Net(torch.nn.Module):
@@ -136,3 +141,15 @@ def test_fuzz_is_deterministic_and_complete(tmp_path):
         (item["bucket"], item["message"]) for item in second["findings"]
     ]
     assert sum(row["ran"] + row["skipped"] for row in first["legs"].values()) > 0
+
+
+def test_replay_keeps_the_files_that_a_viewer_opens(tmp_path):
+    corpus = default_corpus()
+    assert corpus is not None
+    done = armdiff("replay", str(corpus / "found" / "neg-ignores-scale"), "--keep", "files", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    program, tosa = programs_in(tmp_path / "files")
+    assert (program.name, tosa.name) == ("neg-ignores-scale.pte", "neg-ignores-scale.lowered_module_0.tosa")
+    assert [plan.name for plan in decode_program(program.read_bytes()).plans] == ["forward"]
+    assert "NEGATE" in {operator.op for operator in decode_tosa(tosa.read_bytes()).main.operators}
+    assert str(tosa.relative_to(tmp_path)) in done.stderr

@@ -1,4 +1,4 @@
-"""The report of a run in a real browser: it loads nothing, fits a phone, and is drawn in light and in dark.
+"""The report of a run in a real browser: it loads nothing, fits a phone, is drawn in light and dark, filters and sorts.
 
 Skipped where there is no Chromium or Chrome: install one, or put it on PATH.
 """
@@ -28,6 +28,10 @@ for (const item of document.querySelectorAll("main *, header *")) {
 page.setAttribute("data-wide", document.documentElement.scrollWidth + " of " + innerWidth);
 page.setAttribute("data-outside", outside.join(" "));
 page.setAttribute("data-ink", style.color + " on " + style.backgroundColor);
+const wide = [...document.querySelectorAll(".shaded")].filter((item) => item.scrollWidth > item.clientWidth + 1);
+const ends = (item) => (item.scrollLeft = 1e6, item.scrollLeft >= item.scrollWidth - item.clientWidth - 1);
+const scrolls = wide.every(ends);
+page.setAttribute("data-graphs", wide.length + (scrolls ? " scroll" : " are cut"));
 page.setAttribute("data-loaded", performance.getEntriesByType("resource").length);
 </script>"""
 """Writes what it sees into the page around, whose frame may be narrower than any window of a browser."""
@@ -108,6 +112,61 @@ def test_a_phone_does_not_scroll_sideways(report, tmp_path, opened):
 
 def test_a_desktop_does_not_scroll_sideways(report, tmp_path):
     assert measured(report, tmp_path, wide=1280)["wide"] == "1280 of 1280"
+
+
+def test_a_graph_wider_than_its_place_scrolls_to_its_end(report, tmp_path):
+    count, what = measured(report, tmp_path, wide=300, opened=True)["graphs"].split(" ", 1)
+    assert int(count) >= 1
+    assert what == "scroll"
+
+
+CHOOSE = """<script>
+const pick = (field, value) => {
+  const select = document.querySelector(field); select.value = value;
+  select.dispatchEvent(new Event("change", {bubbles: true}));
+};
+%s
+const shown = [...document.querySelectorAll("[data-rank]")].filter((bug) => bug.offsetParent);
+document.documentElement.setAttribute("data-shown", shown.map((bug) => bug.dataset.rank).join(" "));
+document.documentElement.setAttribute("data-told", document.querySelector("#filter p").textContent);
+</script>"""
+"""Chooses in the page's own filter, whose script has to run under the page's own policy first."""
+
+
+@pytest.mark.parametrize(
+    ("choices", "shown"),
+    [
+        ("", "1 2 3"),
+        ("pick('[data-field=state]', 'known')", "3"),
+        ("pick('[data-field=oracle]', 'qparams')", "2"),
+        ("pick('[data-field=target]', 'ethos-u55-128')", "1 3"),
+        ("pick('[data-field=pass]', 'RewriteConvPass')", "2"),
+        ("document.querySelector('[data-rank=\"2\"]').dataset.cases = 999; pick('#order', 'cases')", "2 1 3"),
+        ("pick('[data-field=pass]', 'none'); pick('[data-field=state]', 'new')", "1"),
+    ],
+)
+def test_bugs_are_filtered_and_sorted(report, tmp_path, choices, shown):
+    written = report.read_text()
+    digest = re.search("'sha256-[^']*'", written).group()
+    text = written.replace(digest, f"{digest} 'nonce-of-this-test'").replace(
+        "</body>", f"{CHOOSE.replace('<script>', '<script nonce=of-this-test>') % choices}</body>"
+    )
+    copy = tmp_path / "copy.html"
+    copy.write_text(text)
+    page = re.search("<html[^>]*>", browse(copy, tmp_path, "--dump-dom")).group()
+    found = dict(re.findall(r'data-(\w+)="([^"]*)"', page))
+    assert found["shown"] == shown
+    assert found["told"] == f"{len(shown.split())} of 3 bugs are shown"
+
+
+def test_without_scripts_every_bug_is_there_and_the_filter_is_not(report, tmp_path):
+    text = re.sub("script-src '[^']*'", "script-src 'none'", report.read_text())
+    copy = tmp_path / "copy.html"
+    copy.write_text(text)
+    seen = browse(copy, tmp_path, "--dump-dom")
+    assert re.search('<div id="filter"[^>]* hidden', seen)
+    assert len(re.findall('data-rank="\\d"', seen)) == 3
+    assert not re.search('data-rank="[^>]* hidden', seen)
 
 
 def test_nothing_is_loaded(report, tmp_path):

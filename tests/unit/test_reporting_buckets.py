@@ -131,7 +131,8 @@ def minimized(folder, *, state="minimized", case="bugs/b/case.json", origin="", 
     (folder / "bugs" / "b").mkdir(parents=True)
     (folder / "bugs" / "b" / "case.json").write_bytes(encode_case(chain_case("abs")))
     key = finding().bucket
-    values = {"bucket": key, "final": f"{key}abs", "operators": ("abs",), "origin": origin, **changes}
+    shown = finding(message="the minimized one", chain=("abs",))
+    values = {"bucket": key, "final": f"{key}abs", "operators": ("abs",), "origin": origin, "finding": shown, **changes}
     return Minimized(case=case, state=state, **values)
 
 
@@ -190,9 +191,73 @@ def test_the_worst_finding_is_the_one_with_the_largest_error_on_each_target(tmp_
             found = finding(target=target, measured={"distance": sizes[target][place], "unit": "steps"})
             cases.append((chain_case(operator, target=target), {"findings": [found]}))
     (bucket,) = report(tmp_path, cases).buckets
-    assert bucket.worst.measured["distance"] == 9.0
+    assert bucket.worst.finding.measured["distance"] == 9.0
     assert bucket.worst_on[U55].measured["distance"] == 3.0
     assert bucket.sizes[0].bars == ((1.0, 1), (2.0, 1), (4.0, 1), (8.0, 0), (16.0, 1))
+
+
+def sized(operators, distance, unit="steps", **changes):
+    """A graph of these operators with an error of this size, on the first target."""
+    found = finding(
+        chain=operators,
+        message=f"{distance} in {len(operators)}",
+        measured={"distance": distance, "unit": unit},
+        **changes,
+    )
+    return (chain_case(*operators), {"findings": [found]})
+
+
+def test_a_small_case_and_a_worse_one_are_each_shown_with_what_they_show(tmp_path):
+    large, small = sized(("relu", "tanh", "abs"), 86.0), sized(("relu",), 3.0)
+    (bucket,) = report(tmp_path, [large, small], targets=TARGETS[:1]).buckets
+    for shown, (case, fields) in ((bucket.shown, small), (bucket.worst, large)):
+        assert shown.case == case
+        assert shown.finding.message == fields["findings"][0].message
+    assert (bucket.shown.size, bucket.worst.size, bucket.sizes[0].span) == ("3 steps", "86 steps", "3 to 86 steps")
+    assert [item.finding.message for item in bucket.seen] == ["3.0 in 1", "86.0 in 3"]
+
+
+def test_a_case_that_is_the_smallest_and_no_better_than_any_is_shown_once(tmp_path):
+    cases = [sized(("relu", "tanh"), 3.0), sized(("relu",), 3.0)]
+    (bucket,) = report(tmp_path, cases, targets=TARGETS[:1]).buckets
+    assert bucket.worst is bucket.shown
+    crash = finding("crash", "exception")
+    (bucket,) = report(tmp_path / "crash", each_target("relu", findings=[crash])).buckets
+    assert bucket.worst is bucket.shown
+
+
+def test_errors_of_different_units_are_not_compared(tmp_path):
+    cases = [sized(("relu",), 2.0), sized(("tanh",), 5.0), sized(("abs",), 9e9, "epsilons")]
+    (bucket,) = report(tmp_path, cases, targets=TARGETS[:1]).buckets
+    assert bucket.worst.size == "5 steps"
+
+
+def test_a_minimized_case_speaks_for_itself_and_a_worse_one_is_told(tmp_path):
+    item = minimized(
+        tmp_path, finding=finding(message="the minimized one", measured={"distance": 2.0, "unit": "steps"})
+    )
+    (bucket,) = report(tmp_path, [sized(("relu", "tanh"), 7.0)], minimized=[item], targets=TARGETS[:1]).buckets
+    assert (bucket.shown.minimized.final, bucket.shown.finding.message) == (item.final, "the minimized one")
+    assert bucket.shown.finding.case == "bugs/b/case.json"
+    assert bucket.worst.finding.message == "7.0 in 2"
+
+
+def test_a_minimized_case_of_an_older_run_does_not_get_another_ones_words(tmp_path):
+    item = minimized(tmp_path, finding=None)
+    (bucket,) = report(tmp_path, each_target("relu", findings=[finding()]), minimized=[item]).buckets
+    assert bucket.shown.minimized is None
+    assert bucket.shown.path.startswith("cases/")
+    assert bucket.minimized == (item,)
+
+
+def test_a_bucket_with_one_new_finding_is_new_and_shows_it(tmp_path):
+    like, new = (finding(message=chain[0], chain=chain, place=None) for chain in (("relu",), ("tanh", "abs")))
+    cases = [(chain_case(*item.chain), {"findings": [item]}) for item in (like, new)]
+    corpus = [entry("e", like, operators=("relu",))]
+    (one,) = report(tmp_path / "one", cases[:1], corpus, targets=TARGETS[:1]).buckets
+    assert (one.state, one.like.name) == ("resembling e", "e")
+    (both,) = report(tmp_path / "both", cases, corpus, targets=TARGETS[:1]).buckets
+    assert (both.state, both.shown.finding.message, both.like) == ("new", "tanh", None)
 
 
 def test_crashes_are_named_by_their_exception(tmp_path):

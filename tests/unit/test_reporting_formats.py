@@ -83,6 +83,40 @@ def test_junit_has_a_suite_a_target_and_a_case_a_bucket(tmp_path):
     assert "worst of U55" in other[0].result[0].text
 
 
+def two_sizes(folder):
+    """A bucket whose smallest case and whose worst one are different cases."""
+    cases = []
+    for operators, distance in ((("relu", "tanh"), 86.0), (("abs",), 3.0)):
+        case = chain_case(*operators, recipe="a8w8" if distance == 3.0 else "a8w8,qmin=-127")
+        size = {"distance": distance, "unit": "steps"}
+        found = finding(chain=operators, message=f"off in {operators[0]}", measured=size, recipe=case.recipe)
+        cases.append((case, {"findings": [found]}))
+    run = make_run(folder, cases, targets=TARGETS[:1])
+    names = [item.result.case.rsplit("/", 1)[-1] for item in run.done]
+    return make_report(run, (), None), names
+
+
+def test_every_format_keeps_what_two_cases_show_apart(tmp_path):
+    made, (worst, small) = two_sizes(tmp_path)
+    failure = next(case for suite in JUnitXml.fromstring(junit(made)) for case in suite).result[0].text.splitlines()
+    assert failure == [
+        "off in relu",
+        "on TOSA-1.0+INT, a8w8,qmin=-127",
+        f"replay: armdiff replay cases/{worst}",
+        "smallest case, on TOSA-1.0+INT, a8w8: off in abs",
+        f"replay: armdiff replay cases/{small}",
+    ]
+    text = markdown(made).replace("\\", "")
+    assert f"1. smallest case, on TOSA-1.0+INT, a8w8: off in abs (armdiff replay cases/{small})" in text
+    assert f"   Largest error, in another case: 86 steps (armdiff replay cases/{worst})" in text
+    assert "| 3 to 86 steps |" in text
+    (bucket,) = data(made)["bugs"][0]["buckets"]
+    for name, file, message in (("shown", small, "off in abs"), ("worst", worst, "off in relu")):
+        assert bucket[name]["path"] == bucket[name]["finding"]["case"] == f"cases/{file}"
+        assert bucket[name]["finding"]["message"] == message
+    assert [item["case"] for item in bucket["cases"]] == [f"cases/{small}", f"cases/{worst}"]
+
+
 def test_junit_of_an_empty_run_is_not_green(tmp_path):
     made = make_report(make_run(tmp_path), (), None)
     cases = [case for suite in JUnitXml.fromstring(junit(made)) for case in suite]

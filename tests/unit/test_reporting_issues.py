@@ -1,7 +1,9 @@
 """Which buckets get an issue: new, re-run, minimized, and never one that an issue was about."""
 
 import json
+import re
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -26,6 +28,7 @@ def minimized(folder, found=None, operators=("relu",), report="", **changes):
         (place / "REPORT.md").write_text(report)
     values = {"bucket": found.bucket, "final": f"{found.bucket}#{'>'.join(operators)}", "operators": operators}
     values |= {"origin": "", "case": "bugs/b/case.json", "state": "minimized", "folder": "b" if report else ""}
+    values["finding"] = msgspec.structs.replace(found, message=f"minimized: {found.message}", chain=operators)
     return Minimized(**{**values, **changes})
 
 
@@ -40,8 +43,18 @@ def test_a_new_minimized_bucket_gets_an_issue_with_its_key(tmp_path):
     (issue,) = made
     assert issue.text.splitlines()[0] == "Outside rounding in relu (numeric, TOSA-1.0+INT, ethos-u55-128)"
     assert keys_in(issue.text) == [KEY]
-    assert "3 of 4 elements are off" in issue.body
+    assert "minimized: 3 of 4 elements are off" in issue.body
     assert '"operator": "relu"' in issue.body
+
+
+def test_an_issue_is_about_one_case_and_names_the_worse_one_as_another(tmp_path):
+    large = finding(chain=("relu", "tanh"), message="the large one", measured={"distance": 86.0, "unit": "steps"})
+    small = finding(measured={"distance": 3.0, "unit": "steps"})
+    (issue,), _ = issues(report(tmp_path, minimized(tmp_path, small), found=[large]))
+    assert "minimized: 3 of 4 elements are off" in issue.body
+    assert "smallest graph: relu\n" in issue.body
+    assert "the large one" not in issue.body
+    assert re.search(r"largest error, in another case \(\w+\.json\): 86 steps", issue.body)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +144,8 @@ def test_the_hidden_line_holds_any_key_and_stays_hidden(key):
 
 def test_text_from_outside_stays_in_its_block(tmp_path):
     hostile = finding(message="```\n@everyone <!-- armdiff bucket: v1/x -->")
-    (issue,), _ = issues(report(tmp_path, minimized(tmp_path), found=[hostile]))
-    assert "\n````text\n```\n@everyone" in issue.body
+    (issue,), _ = issues(report(tmp_path, minimized(tmp_path, hostile), found=[hostile]))
+    assert "\n````text\nminimized: ```\n@everyone" in issue.body
 
 
 def test_githubs_list_and_a_plain_list_are_read(tmp_path):

@@ -24,6 +24,7 @@ def small(run, operators, **changes):
     (run / "bugs" / "b" / "case.json").write_bytes(encode_case(chain_case(*operators)))
     key = finding().bucket
     values = {"final": f"{key}#{'>'.join(operators)}", "operators": operators, "state": "minimized", "folder": "b"}
+    values["finding"] = finding(chain=operators)
     return Minimized(**{"bucket": key, "origin": "", "case": "bugs/b/case.json", **values, **changes})
 
 
@@ -118,7 +119,9 @@ def test_paths_lead_from_the_reports_folder_to_every_runs_files(tmp_path):
     data = json.loads((out / "report.json").read_text())
     paths = [item["case"] for item in data["findings"]]
     (bucket,) = data["bugs"][0]["buckets"]
-    paths += [bucket["shown"]["path"], bucket["minimized"][0]["case"], bucket["worst"]["case"]]
+    paths += [bucket["shown"]["path"], bucket["minimized"][0]["case"], bucket["worst"]["path"]]
+    paths += [bucket["shown"]["finding"]["case"], bucket["minimized"][0]["finding"]["case"]]
+    paths += [item["case"] for item in bucket["cases"]]
     assert all((out / path).is_file() for path in paths), paths
     assert len({path.rpartition("/cases/")[0] for path in paths[:4]}) == 2
     assert [(out / run["folder"] / "run.json").is_file() for run in data["runs"]] == [True, True]

@@ -1,9 +1,12 @@
 """The page of a report: complete, escaped, self-contained, and there for odd runs too."""
 
+import base64
+import hashlib
 import html.parser
 import json
 import re
 
+import msgspec
 import pytest
 from junitparser import JUnitXml
 
@@ -52,20 +55,19 @@ def test_nothing_from_outside_becomes_markup(tmp_path):
     tags = Tags(text)
     assert tags.wrong == []
     assert tags.open == []
-    assert tags.all("script") == []
+    assert tags.all("script") == [{}]
     assert not [name for _, attributes in tags.tags for name in attributes if name.startswith("on")]
     links = [link["href"] for link in tags.all("a")]
     assert all(link.startswith(("#", "https://", "bugs/b/", "cases/")) and link != "cases" for link in links), links
     assert "&lt;script&gt;" in text
 
 
-def test_a_page_needs_no_network_and_no_script(tmp_path):
+def test_a_page_needs_no_network_and_runs_only_its_own_script(tmp_path):
     run = make_run(tmp_path, [*each_target("relu", findings=[finding()]), *[(c, {}) for g in drawn() for c in g]])
     text = page(make_report(run, [entry("e", finding())], run), tmp_path)
     tags = Tags(text)
     assert tags.wrong == tags.open == []
     assert {tag for tag, _ in tags.tags} & {
-        "script",
         "link",
         "img",
         "iframe",
@@ -76,7 +78,10 @@ def test_a_page_needs_no_network_and_no_script(tmp_path):
     } == set()
     assert not [attributes for _, attributes in tags.tags if {"src", "srcset", "xlink:href"} & set(attributes)]
     assert not re.search(r"@import|url\(", text)
-    assert any("default-src 'none'" in meta.get("content", "") for meta in tags.all("meta"))
+    (policy,) = (meta["content"] for meta in tags.all("meta") if "content" in meta and "default-src" in meta["content"])
+    (script,) = re.findall("<script>(.*?)</script>", text, re.S)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     assert "prefers-color-scheme: dark" in text
 
 
@@ -119,6 +124,7 @@ def test_links_lead_to_the_runs_files_from_wherever_the_page_lies(tmp_path):
         state="minimized",
         folder="b",
         repro="shows",
+        finding=finding(),
     )
     run = make_run(tmp_path / "a run", each_target("relu", findings=[finding()]), minimized=[item])
     out = tmp_path / "out"
@@ -129,6 +135,79 @@ def test_links_lead_to_the_runs_files_from_wherever_the_page_lies(tmp_path):
     assert "✓ repro.py shows the bug in a fresh process" in text
 
 
+def test_each_part_of_a_card_is_about_one_case(tmp_path):
+    made = []
+    for operators, distance in ((("relu", "tanh"), 86.0), (("abs",), 3.0)):
+        case = chain_case(*operators, samples=len(operators), recipe="a16w8" if distance > 9 else "a8w8")
+        found = finding(
+            chain=operators, message=f"says {operators[0]}", measured={"distance": distance, "unit": "steps"}
+        )
+        made.append((case, {"findings": [found]}))
+    run = make_run(tmp_path, made, targets=("TOSA-1.0+INT",))
+    worst, small = (item.result.case.rsplit("/", 1)[-1] for item in run.done)
+    text = page(make_report(run, (), None), tmp_path)
+    parts = [part.split('<dl class="facts all">')[0] for part in text.split('<div class="case">')[1:]]
+    for part, (name, words) in zip(
+        parts, ((small, ("abs", "a8w8", "3 steps")), (worst, ("relu", "a16w8", "86 steps"))), strict=True
+    ):
+        assert f'href="cases/{name}"' in part
+        assert f"armdiff replay cases/{name}<" in part
+        assert f"armdiff replay cases/{name} --keep files<" in part
+        for word in (f"says {words[0]}", f"<code>{words[1]}</code> on", f"{words[2]} off"):
+            assert word in part
+    assert "tanh" not in parts[0]
+    assert "(2 samples)" in parts[1]
+    assert f">{small}</a> TOSA-1.0+INT, <code>a8w8</code>, 3 steps" in text
+
+
+def test_files_of_a_run_are_linked_with_the_commands_that_open_them(tmp_path):
+    run = make_run(tmp_path / "run", each_target("relu", findings=[finding()]))
+    stem = run.done[0].result.case.rsplit("/", 1)[-1].removesuffix(".json")
+    (tmp_path / "run" / "files").mkdir()
+    for name in (f"{stem}.pte", f"{stem}.lowered_module_0.tosa", "other.pte", f"{stem}.txt"):
+        (tmp_path / "run" / "files" / name).touch()
+    text = page(make_report(run, (), None), tmp_path / "out")
+    links = [link["href"] for link in Tags(text).all("a")]
+    assert [link for link in links if "/files/" in link] == [
+        f"../run/files/{stem}.pte",
+        f"../run/files/{stem}.lowered_module_0.tosa",
+    ]
+    assert f"<code>netron ../run/files/{stem}.pte</code>" in text
+    assert f"<code>netron ../run/files/{stem}.lowered_module_0.tosa</code>" in text
+    assert "tosa_adapter_model_explorer FILE</code>" in text
+    assert "--keep" not in text
+
+
+@pytest.mark.parametrize("state", ["known", "resembling"])
+def test_an_entry_is_linked_with_its_issue_and_its_graph(tmp_path, state):
+    found, place = finding(), tmp_path / "corpus" / "an entry"
+    place.mkdir(parents=True)
+    (place / "REPORT.md").touch()
+    (place / "lowered_module_0.tosa").touch()
+    known = msgspec.structs.replace(entry("an entry", found), folder=place)
+    if state == "resembling":
+        found = msgspec.structs.replace(found, state="resembling", entry="an entry", place=None)
+    run = make_run(tmp_path / "run", each_target("relu", findings=[found]))
+    text = page(make_report(run, [known], None), tmp_path / "run")
+    links = [link["href"] for link in Tags(text).all("a")]
+    assert "../corpus/an%20entry/REPORT.md" in links
+    assert "../corpus/an%20entry/lowered_module_0.tosa" in links
+    assert "https://example.org/1" in links
+    assert "netron &#39;../corpus/an entry/lowered_module_0.tosa&#39;" in text
+    assert (f'<li class="{state}">' in text) == (state == "known")
+
+
+def test_what_can_be_filtered_by_is_what_the_buckets_carry(tmp_path):
+    found = [finding(blamed="APass"), finding("crash", "exception", stage="lower", chain=("abs",))]
+    tags = Tags(page(make_report(make_run(tmp_path, each_target("relu", findings=found)), (), None), tmp_path))
+    (bar,) = (item for item in tags.all("div") if item.get("id") == "filter")
+    assert "hidden" in bar  # until the script shows it
+    buckets = [item for item in tags.all("div") if item.get("class") == "bucket"]
+    assert [item["data-pass"] for item in buckets] == ["APass", "none"]
+    assert {item["data-target"] for item in buckets} == {"TOSA-1.0+INT\nethos-u55-128"}
+    assert [item["data-rank"] for item in tags.all("article")] == ["1", "2"]
+
+
 @pytest.mark.parametrize("repro", ["does not show", "it took more than 60 s", ""])
 def test_a_repro_that_did_not_run_is_not_praised(tmp_path, repro):
     item = Minimized(
@@ -136,7 +215,7 @@ def test_a_repro_that_did_not_run_is_not_praised(tmp_path, repro):
     )
     run = make_run(tmp_path, each_target("relu", findings=[finding()]), minimized=[item])
     text = page(make_report(run, (), None), tmp_path)
-    assert "✓" not in text
+    assert "✓ repro" not in text
     assert ("✗ repro.py does not show" if repro == "does not show" else "repro.py was not verified") in text
 
 

@@ -86,7 +86,8 @@ def minimize(
             judge([reduction.case])  # it was found in an earlier sitting
     except OSError as error:
         raise cannot_write(folder, error) from None
-    smallest = judge.found.get(case_digest(reduction.case), finding)
+    shown = judge.found.get(case_digest(reduction.case))
+    smallest = msgspec.structs.replace(shown or finding, case=str(folder / "case.json"))
     made = Minimized(
         bucket=finding.bucket,
         final=final_key(finding.bucket, reduction.case.graph),
@@ -98,8 +99,9 @@ def minimize(
         seconds=round(reduction.seconds, 1),
         neighbour=str(folder / "neighbour.json") if reduction.neighbour is not None else None,
         distinguishes=reduction.distinguishes,
+        finding=smallest if shown else None,
     )
-    return made, msgspec.structs.replace(smallest, case=made.case)
+    return made, smallest
 
 
 def _copy_tensors(case: Case, source: Path, folder: Path) -> None:

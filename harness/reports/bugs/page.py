@@ -9,7 +9,6 @@ Invariant: no path of this machine.
 
 from __future__ import annotations
 
-import difflib
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -25,9 +24,11 @@ from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
 from harness.compat.releases import PACKAGES, TABLE
 from harness.compat.vela import default_configuration
-from harness.corrections.correction import Change, Correction
+from harness.corrections.correction import Correction
 from harness.evidence.observation import CRASH, oracle_named
-from harness.reports.bugs.script import OWN_ERROR, environment
+from harness.reports.bugs.script import environment
+from harness.reports.bugs.telling import message, recipe_in_words, sentence, snippet, what_is_wrong
+from harness.reports.bugs.tosa_text import tosa_text
 from harness.reports.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
 from harness.reports.reporting.words import operator_name
 from harness.triage.buckets import VELA_STAGE
@@ -43,8 +44,6 @@ _WORDS = {
 
 _FIRST_WRONG = "first wrong: "
 """What the message of a wrong command stream says before the operation."""
-_MOST_LINES = 40
-"""Lines of a module that are shown outside the script."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,8 @@ class Facts:
     :param executed: what the command streams that the script left return on armdiff's model of the Ethos-U.
     :param mentioned: title of each other entry that the status speaks of, by name.
     :param certificates: what is stored for the corrections, by name.
+    :param patches: the unified diff of each correction for the ExecuTorch repository, where the release that it is for
+        is the installed one.
     """
 
     case: Case
@@ -73,6 +74,7 @@ class Facts:
     executed: str = ""
     mentioned: Mapping[str, str] = field(default_factory=dict)
     certificates: Mapping[str, Certificate] = field(default_factory=dict)
+    patches: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def of_vela(self) -> bool:
@@ -85,17 +87,20 @@ def report_text(facts: Facts) -> str:
     finding, case = facts.finding, facts.case
     shown = facts.verified.outcome == SHOWS  # the script prints the traceback itself
     wrong_values = facts.of_vela and oracle_named(finding.oracle).values
+    for_vela = facts.of_vela or finding.stage == VELA_STAGE
     context: dict[str, Any] = {
         "title": facts.status.title,
-        "vela": facts.of_vela,
-        "summary": _summary(facts),
-        "model": _model(case),
+        "vela": for_vela,
+        "sentence": what_is_wrong(case, finding),
+        "snippet": snippet(case),
+        "recipe": recipe_in_words(case.recipe),
+        "target": case.target,
+        "graphs": [(name, tosa_text(data)) for name, data in facts.verified.files.items() if name.endswith(".tosa")],
         "outcome": facts.verified.outcome,
-        "tosa": [name for name in facts.verified.files if name.endswith(".tosa")],
         "io": [name for name in facts.verified.files if name.endswith(IO_FILE)],
         "executed": facts.executed,
         "command": _command(case, facts.verified),
-        "message": _message(finding),
+        "message": message(finding, codes_follow="expected codes" in facts.verified.output),
         "output": facts.verified.output,
         "detail": readable(finding.detail) if wrong_values or (finding.oracle == CRASH and not shown) else "",
         "detail_title": "Around the first wrong operation" if wrong_values else "Traceback",
@@ -105,7 +110,7 @@ def report_text(facts: Facts) -> str:
         "noise": _noise(finding, facts.verified),
         "lines": [*_lines(facts.status)],
         "neighbour": model_source(facts.neighbour).rstrip() if facts.neighbour else "",
-        "distinguishes": _sentence(facts.distinguishes) or "The nearest case that does not show it:",
+        "distinguishes": sentence(facts.distinguishes) or "The nearest case that does not show it:",
         "related": [*facts.status.upstream, *(f"`{name}`: {title}" for name, title in facts.mentioned.items())],
         "corrections": [_correction(item, facts) for item in facts.corrections],
         "versions": versions(facts.releases),
@@ -114,29 +119,16 @@ def report_text(facts: Facts) -> str:
         "weights": case.tensors is not None,
         "bucket": finding.bucket,
     }
-    text = environment().get_template("REPORT.md.jinja").render(context)
+    template = "vela.md.jinja" if for_vela else "executorch.md.jinja"
+    text = environment().get_template(template).render(context)
     script = f"```python\n{facts.script.rstrip()}\n```"  # put in last: it keeps its own blank lines
     return re.sub(r"\n{3,}", "\n\n", text).rstrip().replace("@SCRIPT@", script, 1) + "\n"
-
-
-def _message(finding: Finding) -> str:
-    """What armdiff said, with the words of its own explained."""
-    text = _sentence(without_paths(finding.message)).replace("during leg:tosa-reference", "on the TOSA reference model")
-    text = text.removeprefix(f"{OWN_ERROR} on the TOSA reference model: ")
-    if finding.pass_name == "Vela" and oracle_named(finding.oracle).values:
-        text = f"The command stream, executed on armdiff's model of the Ethos-U: {text}"
-    return text
 
 
 def _blame_title(finding: Finding, wrong_values: bool) -> str:
     if wrong_values:
         return "First wrong operation"
     return "First wrong pass, and why" if finding.pass_name and finding.pass_name != "Vela" else "Root cause"
-
-
-def _model(case: Case) -> str:
-    lines = model_source(case).rstrip().splitlines()
-    return "\n".join(lines) if len(lines) <= _MOST_LINES else f"# {len(lines)} lines: see repro.py"
 
 
 def title_of(finding: Finding) -> str:
@@ -146,44 +138,6 @@ def title_of(finding: Finding) -> str:
     what = finding.message.split(":", 1)[0] if finding.oracle == CRASH else finding.kind
     whose = "Vela" if finding.pass_name == "Vela" else "Arm backend"
     return f"{whose}: {chain} on {finding.target}: {what}{f' ({size})' if size else ''}"
-
-
-def _sentence(text: str) -> str:
-    text = text.strip()
-    return text if not text or text.endswith((".", ":", "`")) else f"{text}."
-
-
-def _summary(facts: Facts) -> str:
-    finding = facts.finding
-    operators = {node.operator for node in facts.case.graph.nodes}
-    chain = " -> ".join(f"`{operator_name(item)}`" for item in finding.chain if item in operators and item != GETITEM)
-    module = f"module with {chain}" if chain else "module"
-    lowered = f"A {module}, lowered for `{finding.target}` with {_widths(finding.recipe)}"
-    size = measured_size(finding.measured)
-    oracle = oracle_named(finding.oracle)
-    if finding.oracle == CRASH and finding.stage.startswith("leg:"):
-        return f"{lowered}, gives a program that cannot be run with the TOSA reference model in its delegates' place."
-    if finding.oracle == CRASH and finding.stage == VELA_STAGE:
-        return f"{lowered}, gives a TOSA graph that Vela does not compile."
-    if finding.oracle == CRASH:
-        return f"Lowering a {module} for `{finding.target}` with {_widths(finding.recipe)} fails."
-    if oracle.form == "unchanged":
-        return f"Quantizing a {module} with {_widths(finding.recipe)} changes the module itself."
-    if oracle.values:
-        apart = f", up to {size} off" if size else ""
-        return f"{lowered}, returns wrong values{apart} ({finding.kind})."
-    return f"{lowered}, {oracle.wrong} ({finding.kind})."
-
-
-def _widths(recipe: str) -> str:
-    """A recipe in words, as far as its first word goes."""
-    words = {
-        "a8w8": "8-bit activations and weights",
-        "a16w8": "16-bit activations and 8-bit weights",
-        "a8w4": "8-bit activations and 4-bit weights",
-        "float": "no quantization",
-    }
-    return f"{words[parse_recipe(recipe).widths]} (`{recipe}`)"
 
 
 def _expected(facts: Facts) -> str:
@@ -277,29 +231,21 @@ def _command(case: Case, verified: Verified) -> str:
 
 
 def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
-    executorch = facts.releases.get("executorch", "")
-    changes = [
-        {"place": f"{change.module}.{change.place}", "diff": _diff(change)} for change in item.for_release(executorch)
-    ]
     certificate = facts.certificates.get(item.name)
     command = f"`armdiff certify {item.name} --patch` writes it as a patch"
     return {
         "workaround": item.workaround,
         "change": item.change,
-        "changes": [] if item.workaround else changes,  # Vela's developers have no use for it
+        "diff": ""
+        if item.workaround
+        else facts.patches.get(item.name, "").rstrip(),  # Vela's developers have no use for it
+        "places": [
+            f"{change.module}.{change.place}" for change in item.for_release(facts.releases.get("executorch", ""))
+        ],
         "evidence": f"{without_paths(in_brief(certificate))} {command}."
         if certificate
         else f"{command}, and checks that the bug is gone and that programs which were right are as they were.",
     }
-
-
-def _diff(change: Change) -> str:
-    """Edits of a place as removed and added lines (what they have in common is left in)."""
-    texts = []
-    for edit in change.edits:
-        lines = difflib.unified_diff(edit.old.splitlines(), edit.new.splitlines(), lineterm="", n=2)
-        texts.append("\n".join(line for line in lines if not line.startswith(("---", "+++"))))
-    return "\n".join(texts)
 
 
 def versions(releases: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from harness.case.reading import file_of, read_case
 from harness.compat.releases import installed, release_line
 from harness.corrections import corrections
 from harness.corrections.correction import Correction
+from harness.corrections.patch import diff_of
 from harness.reports.bugs.executing import executed
 from harness.reports.bugs.page import Facts, report_text, title_of
 from harness.reports.bugs.script import Script, write_script
@@ -86,6 +88,7 @@ def write_bug(
             releases=versions,
             corrections=fixes,
             certificates=_certificates(fixes, certificates, line, versions),
+            patches=_patches(fixes, versions),
             mentioned=_mentioned(status, entry.folder if entry else folder),
             neighbour=_neighbour(minimized, root),
             distinguishes=minimized.distinguishes if minimized else "",
@@ -163,6 +166,17 @@ def _certificates(
     stored = {item.name: (item, stored_certificate(folder, line, item.name)) for item in fixes}
     release = versions.get("executorch", "")
     return {name: made for name, (item, made) in stored.items() if made and made.digest == item.digest(release)}
+
+
+def _patches(fixes: Sequence[Correction], versions: Mapping[str, str]) -> dict[str, str]:
+    """The diff of each correction by itself, if the release is the installed one: line numbers are of its files."""
+    if versions.get("executorch") != installed().get("executorch"):
+        return {}
+    found = {}
+    for item in fixes:
+        with suppress(CannotRun):  # it was altered: a report without a diff is still one
+            found[item.name] = diff_of([item])
+    return found
 
 
 def _mentioned(status: Status, folder: Path) -> dict[str, str]:

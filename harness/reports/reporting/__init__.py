@@ -72,7 +72,7 @@ def write(report: Report, folder: Path) -> Verdict:
 
     made = {
         "report.html": html(report, folder).encode(errors="replace"),
-        "report.md": markdown(report).encode(errors="replace"),
+        "report.md": markdown(report, folder).encode(errors="replace"),
         "report.json": (json.dumps(data(report, folder), indent=1, allow_nan=False, default=str) + "\n").encode(),
         "report.xml": junit(report, folder),
     }

@@ -21,12 +21,22 @@ from typing import TypeVar
 
 from harness.campaign.run_folder import Minimized, Run
 from harness.campaign.summary import rank
-from harness.case.case import Case
 from harness.evidence.observation import CRASH
 from harness.reports.reporting.histograms import Histogram, histograms
-from harness.reports.reporting.material import Drawn, Judged, Seen, bug_folder, case_at, case_file
+from harness.reports.reporting.material import Drawn, Judged, Seen, bug_folder
+from harness.reports.reporting.shown import (
+    CaseFile,
+    Shown,
+    error_of,
+    read,
+    shown_case,
+    smallest_first,
+    with_finding,
+    worst_of,
+)
 from harness.reports.reporting.words import operator_name
 from harness.triage.buckets import any_family
+from harness.triage.corpus import Entry
 from harness.triage.findings import Finding
 
 PROGRAMS = ("Vela", "serializer")
@@ -35,35 +45,22 @@ _STATES = ("minimized", "stopped", "lost")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The case that stands for a bucket.
-
-    :param path: where it lies, relative to the run's folder.
-    :param case: the case, or None, and then ``why`` says why it cannot be read.
-    :param chain: operators that the wrong output depends on (all of a minimized case's).
-    """
-
-    path: str
-    case: Case | None
-    why: str
-    chain: tuple[str, ...]
-    minimized: bool
-
-
-@dataclass(frozen=True)
 class Bucket:
     """One bucket of a run.
 
     :param key: the coarse key regardless of the target family.
     :param entry: name of the corpus entry whose bug it is, empty for a new one; ``title`` is the entry's.
+    :param seen: every finding in it, new ones and small graphs first.
+    :param like: the corpus entry that it is, or that it resembles.
     :param cases: numbers of the cases that show it; ``graphs`` those of the graphs.
     :param targets: target -> how many cases.
     :param lines: the release lines that it was seen on.
     :param sizes: the error over the hits, one histogram a unit; none if the oracle measures no distance.
-    :param worst: the finding with the largest error, else the first one; ``worst_on`` likewise for each target.
-    :param smallest: the finding with the fewest operators.
-    :param minimized: what became of its smallest cases, the best first.
-    :param neighbour: the smallest passing neighbour of the shown case.
+    :param shown: the case that stands for it.
+    :param worst: the case with the largest error, which may be the shown one.
+    :param worst_on: target -> the finding with the largest error there, else the first one.
+    :param minimized: what became of its smallest cases, the shown one first.
+    :param neighbour: the smallest passing neighbour of the first of these.
     """
 
     key: str
@@ -74,26 +71,32 @@ class Bucket:
     entry: str
     title: str
     upstream: tuple[str, ...]
+    seen: tuple[Seen, ...]
+    like: Entry | None
     cases: frozenset[int]
     graphs: frozenset[int]
     targets: Mapping[str, int]
     lines: tuple[str, ...]
     sizes: tuple[Histogram, ...]
-    worst: Finding
-    worst_on: Mapping[str, Finding]
-    smallest: Finding
     shown: Shown
+    worst: Shown
+    worst_on: Mapping[str, Finding]
     minimized: tuple[Minimized, ...] = ()
-    neighbour: Shown | None = None
+    neighbour: CaseFile | None = None
 
     @property
     def known(self) -> bool:
         return bool(self.entry)
 
     @property
+    def first(self) -> Finding:
+        """The first of its findings: the smallest new one, if one is new."""
+        return self.seen[0].finding
+
+    @property
     def resembles(self) -> str:
-        """The corpus entry that its smallest case looks like, where nothing proves it; empty if none."""
-        return self.smallest.entry if self.smallest.state == "resembling" else ""
+        """The corpus entry that all of its cases look like, where nothing proves it; empty if one does not."""
+        return self.first.entry if self.first.state == "resembling" else ""
 
     @property
     def state(self) -> str:
@@ -115,9 +118,9 @@ class Bucket:
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """The operators of its smallest case, as far as it is known."""
+        """The operators of its smallest case."""
         best = next((item for item in self.minimized if item.state != "lost"), None)
-        return best.operators if best else self.smallest.chain
+        return best.operators if best else self.first.chain
 
     @property
     def final(self) -> str:
@@ -189,13 +192,12 @@ def bugs_of(buckets: Sequence[Bucket]) -> tuple[Bug, ...]:
 
 
 def bucket_folder(run: Run, bucket: Bucket) -> Path | None:
-    """The folder that was written for a bucket's best minimized case that has one, if it is there."""
-    places = (bug_folder(run, item) for item in bucket.minimized)
-    return next((place for place in places if place), None)
+    """The folder that was written for a bucket's first minimized case, if it is there."""
+    return bug_folder(run, bucket.minimized[0]) if bucket.minimized else None
 
 
 def _order(bucket: Bucket) -> tuple[int, int, str]:
-    return rank(bucket.worst), -bucket.hits, bucket.key
+    return rank(bucket.first), -bucket.hits, bucket.key
 
 
 _Item = TypeVar("_Item")
@@ -249,69 +251,43 @@ def _minimized(
 
 
 def _bucket(run: Run, drawn: Drawn, key: str, group: Sequence[Seen], minimized: Sequence[Minimized]) -> Bucket:
-    worst, by_target = _worst(group), _grouped(group, lambda item: item.finding.target)
-    smallest = min(group, key=lambda item: (_nodes(drawn, item), len(item.finding.chain), item.number)).finding
-    entry = group[0].entry
-    upstream = entry.status.upstream if entry else ()
-    blamed = next((item.finding.pass_name for item in group if item.finding.pass_name), None)
-    shown = _shown(run, minimized, smallest)
+    ordered = smallest_first(drawn, group)
+    first, findings = ordered[0], [item.finding for item in ordered]
+    by_target = _grouped(findings, lambda item: item.target)
+    sizes = histograms(item.finding.measured for item in group)
+    unit = sizes[0].unit if sizes else ""
+    shown, worst = shown_case(run, minimized, first.finding), worst_of(findings, unit)
+    is_worst = error_of(shown.finding, unit) >= error_of(worst, unit)
+    minimized = sorted(minimized, key=lambda item: item is not shown.minimized)
     return Bucket(
         key=key,
-        oracle=worst.oracle,
-        kind=worst.kind,
-        stage=worst.stage,
-        pass_name=blamed,
-        entry=entry.name if entry else "",
-        title=entry.status.title if entry else _title(worst, shown),
-        upstream=upstream,
+        oracle=first.finding.oracle,
+        kind=first.finding.kind,
+        stage=first.finding.stage,
+        pass_name=next((item.finding.pass_name for item in group if item.finding.pass_name), None),
+        entry=first.entry.name if first.entry else "",
+        title=first.entry.status.title if first.entry else _title(first.finding, shown),
+        upstream=first.entry.status.upstream if first.entry else (),
+        seen=tuple(ordered),
+        like=first.like,
         cases=frozenset(item.number for item in group),
         graphs=frozenset(item.graph for item in group),
-        targets={target: len({item.number for item in by_target[target]}) for target in sorted(by_target)},
+        targets={
+            target: sum(item.finding.target == target for item in _each_case(group)) for target in sorted(by_target)
+        },
         lines=tuple(dict.fromkeys(item.line for item in group)),
-        sizes=histograms(item.finding.measured for item in group),
-        worst=worst,
-        worst_on={target: _worst(items) for target, items in by_target.items()},
-        smallest=smallest,
+        sizes=sizes,
         shown=shown,
+        worst=shown if is_worst else with_finding(run, worst),
+        worst_on={target: worst_of(items, unit) for target, items in by_target.items()},
         minimized=tuple(minimized),
-        neighbour=_neighbour(run, minimized),
+        neighbour=read(run, minimized[0].neighbour) if minimized and minimized[0].neighbour else None,
     )
 
 
-def _worst(group: Sequence[Seen]) -> Finding:
-    return max((item.finding for item in group), key=_error)
-
-
-def _error(finding: Finding) -> float:
-    distance = finding.measured.get("distance", finding.measured.get("excess"))
-    return float(distance) if isinstance(distance, (int, float)) else 0.0
-
-
-def _nodes(drawn: Drawn, item: Seen) -> int:
-    case = drawn.cases.get(item.graph)
-    return len(case.graph.nodes) if case else 1 << 30
-
-
-def _shown(run: Run, minimized: Sequence[Minimized], smallest: Finding) -> Shown:
-    """The minimized case if it can be read, else the smallest one that showed it."""
-    for item in minimized:
-        shown = _read(run, item.case, item.operators, minimized=True)
-        if item.state != "lost" and shown.case is not None:
-            return shown
-    return _read(run, smallest.case, smallest.chain, minimized=False)
-
-
-def _read(run: Run, path: str, chain: tuple[str, ...], *, minimized: bool) -> Shown:
-    case, path = case_at(run, path), case_file(run, path).relative_to(run.folder).as_posix()
-    return (
-        Shown(path, case, "", chain, minimized) if isinstance(case, Case) else Shown(path, None, case, chain, minimized)
-    )
-
-
-def _neighbour(run: Run, minimized: Sequence[Minimized]) -> Shown | None:
-    if not minimized or not minimized[0].neighbour:
-        return None
-    return _read(run, minimized[0].neighbour, (), minimized=True)
+def _each_case(group: Iterable[Seen]) -> Iterable[Seen]:
+    """One finding a case."""
+    return {item.number: item for item in group}.values()
 
 
 LONGEST = 5

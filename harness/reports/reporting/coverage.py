@@ -23,6 +23,7 @@ from harness.case.constants import CONSTANT_KINDS
 from harness.case.recipe import parse_recipe
 from harness.case.registry import calibration_kinds, operators
 from harness.evidence.observation import CRASH
+from harness.reports.reporting.failure_rates import FailureRates, failure_rates
 from harness.reports.reporting.material import Drawn, Judged
 from harness.reports.reporting.passes import Passes, passes
 from harness.triage.findings import Finding
@@ -84,6 +85,7 @@ class Coverage:
     :param graphs: graphs that were looked at.
     :param recipes: recipe -> graphs, as census prints them.
     :param passes: branches of the Arm backend.
+    :param failures: how often operators and pairs failed.
     """
 
     graphs: int
@@ -93,6 +95,7 @@ class Coverage:
     calibrated: Grid
     outcomes: Grid
     passes: Passes
+    failures: FailureRates
 
 
 def coverage(judged: Judged, drawn: Drawn) -> Coverage:
@@ -118,6 +121,7 @@ def coverage(judged: Judged, drawn: Drawn) -> Coverage:
         calibrated=_together("operator", names, kinds, (calibrated(case) for case in cases)),
         outcomes=outcomes(judged),
         passes=passes(judged.run.done),
+        failures=failure_rates(judged, drawn),
     )
 
 

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.reports.reporting.words import compact
+
 MOST = 9
 
 
@@ -34,6 +36,15 @@ class Histogram:
     @property
     def count(self) -> int:
         return sum(count for _, count in self.bars) + self.without
+
+    @property
+    def span(self) -> str:
+        """From the smallest to the largest size, with the unit: ``3 to 86 steps``, ``1 step``; empty without sizes."""
+        if not self.bars:
+            return ""
+        low, high = compact(self.smallest), compact(self.largest)
+        unit = self.unit.removesuffix("s") if high == "1" else self.unit
+        return f"{low if low == high else f'{low} to {high}'} {unit}".rstrip()
 
 
 def histograms(measured: Iterable[Mapping[str, Any]]) -> tuple[Histogram, ...]:

@@ -236,21 +236,22 @@ def _written(run: Run, bucket: Bucket) -> str:
 
 
 def _short(bucket: Bucket) -> str:
-    """What there is to say without a written report."""
-    worst, best = bucket.worst, bucket.minimized[0]
+    """What there is to say without a written report: all of it about the case that is shown."""
+    shown, worst, best = bucket.shown, bucket.worst, bucket.minimized[0]
     facts = [
-        worst.message,
-        f"on {', '.join(bucket.targets)}, recipe {worst.recipe}",
-        bucket.where,
-        f"smallest graph: {' -> '.join(best.operators)}",
-        f"runs clean: {best.distinguishes}" if best.distinguishes else "",
+        shown.finding.message,
+        f"on {shown.finding.target}, recipe {shown.recipe}",
+        f"{'smallest graph' if shown.minimized else 'graph'}: {' -> '.join(shown.chain)}",
+        f"runs clean: {best.distinguishes}" if best.distinguishes and shown.minimized else "",
+        f"in all cases: {bucket.where}",
+        f"largest error, in another case ({worst.name}): {worst.size}" if worst is not shown else "",
         f"bucket {bucket.final}",
     ]
     text = _fenced("\n".join(fact for fact in facts if fact))
     if bucket.shown.case is not None:
         data = msgspec.json.format(msgspec.json.encode(bucket.shown.case), indent=1).decode()
         if len(data) <= LONGEST_BODY // 2:
-            text += f"\n\nThe smallest case; `armdiff replay case.json` shows what it shows:\n\n{_fenced(data, 'json')}"
+            text += f"\n\nThis case; `armdiff replay case.json` shows what it shows:\n\n{_fenced(data, 'json')}"
     return text
 
 

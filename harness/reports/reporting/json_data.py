@@ -1,8 +1,8 @@
 """The report as JSON data: the fields that every verb's JSON has (``harness.campaign.summary.as_json``) and the rest.
 
-``findings`` holds every finding; ``bugs`` has them by cause and bucket, ranked, with the shown case in full. Paths
-of cases that are there are relative to the folder where the report lies; ``runs`` has each run that it is about.
-Versions are those that the run was made with.
+``findings`` holds every finding; ``bugs`` has them by cause and bucket, ranked, with the shown case and the one with
+the largest error in full, each with the finding that it shows. Paths of cases that are there are relative to the folder
+where the report lies; ``runs`` has each run that it is about. Versions are those that the run was made with.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 
 from harness.campaign.summary import as_json
-from harness.reports.reporting.buckets import Bucket, Bug, Shown
+from harness.reports.reporting.buckets import Bucket, Bug
 from harness.reports.reporting.coverage import Grid
 from harness.reports.reporting.material import relative
 from harness.reports.reporting.report import Report
+from harness.reports.reporting.shown import CaseFile, Shown
 
 
 def data(report: Report, folder: Path | None = None) -> dict[str, Any]:
@@ -51,6 +52,7 @@ def data(report: Report, folder: Path | None = None) -> dict[str, Any]:
             "pairs": _grid(coverage.pairs),
             "calibrations": _grid(coverage.calibrated),
             "outcomes": _grid(coverage.outcomes),
+            "failures": msgspec.to_builtins(coverage.failures),
             "branches": {
                 "cases": coverage.passes.cases,
                 "taken": coverage.passes.taken,
@@ -70,11 +72,15 @@ def data(report: Report, folder: Path | None = None) -> dict[str, Any]:
     )
     cases = [*made["invalid"], *made["findings"], *made["unrepeated"]]
     for bucket in (bucket for bug in made["bugs"] for bucket in bug["buckets"]):
-        cases += [bucket["worst"], bucket["smallest"]]
+        cases += [bucket["smallest"], *bucket["cases"]]
         for item in bucket["minimized"]:
             item |= {name: relative(run, item[name], folder) for name in ("case", "origin", "neighbour") if item[name]}
-        for shown in filter(None, (bucket["shown"], bucket["neighbour"])):
+            if item["finding"]:
+                item["finding"]["case"] = item["case"]
+        for shown in filter(None, (bucket["shown"], bucket["worst"], bucket["neighbour"])):
             shown["path"] = relative(run, shown["path"], folder)
+            if shown["finding"]:
+                shown["finding"]["case"] = shown["path"]
     for item in cases:
         item["case"] = relative(run, item["case"], folder)
     return made
@@ -105,26 +111,32 @@ def _bucket(bucket: Bucket) -> dict[str, Any]:
         "known": bucket.known,
         "state": bucket.state,
         "entry": bucket.entry or None,
-        "proof": bucket.smallest.proof or None,
+        "proof": bucket.first.proof or None,
         "upstream": list(bucket.upstream),
         "hits": bucket.hits,
         "graphs": len(bucket.graphs),
         "targets": dict(bucket.targets),
         "lines": list(bucket.lines),
         "sizes": msgspec.to_builtins(bucket.sizes),
-        "worst": msgspec.to_builtins(bucket.worst),
-        "smallest": msgspec.to_builtins(bucket.smallest),
+        "cases": [
+            {"case": finding.case, "target": finding.target, "recipe": finding.recipe, "state": finding.state}
+            for finding in (item.finding for item in bucket.seen)
+        ],
+        "smallest": msgspec.to_builtins(bucket.first),
         "shown": _shown(bucket.shown),
+        "worst": _shown(bucket.worst),
         "minimized": msgspec.to_builtins(bucket.minimized),
         "neighbour": _shown(bucket.neighbour) if bucket.neighbour else None,
     }
 
 
-def _shown(shown: Shown) -> dict[str, Any]:
+def _shown(shown: CaseFile) -> dict[str, Any]:
+    finding = shown.finding if isinstance(shown, Shown) else None
     return {
         "path": shown.path,
-        "minimized": shown.minimized,
+        "minimized": isinstance(shown, Shown) and shown.minimized is not None,
         "why": shown.why or None,
+        "finding": msgspec.to_builtins(finding),
         "case": msgspec.to_builtins(shown.case),
     }
 

@@ -1,8 +1,8 @@
 """The report as JUnit XML, for whatever shows test results: a suite a target, a test case a bucket.
 
-A new bucket is a failure with its worst message; a known one is skipped, and the reason names its corpus
-entry. Properties of a suite say what was not judged. One more test case holds the counts; it passes if a case
-was run, and is skipped otherwise, so that an empty run does not look like a passed one.
+A new bucket is a failure with its worst case on that target, and the shown one beside it; a known one is skipped, and
+the reason names its corpus entry. Properties of a suite say what was not judged. One more test case holds the counts;
+it passes if a case was run, and is skipped otherwise, so that an empty run does not look like a passed one.
 """
 
 from __future__ import annotations
@@ -59,18 +59,22 @@ def _buckets(report: Report, target: str, folder: Path | None) -> Iterator[TestC
 
 def _known(bucket: Bucket) -> Skipped:
     where = ", ".join((f"corpus entry {bucket.entry}", *bucket.upstream))
-    return Skipped(clean(f"known: {bucket.title} ({where}); {bucket.smallest.proof}"))
+    return Skipped(clean(f"known: {bucket.title} ({where}); {bucket.first.proof}"))
 
 
 def _failure(report: Report, bucket: Bucket, target: str, folder: Path | None) -> Failure:
     failure = Failure(clean(f"{bucket.title}: {counted(bucket.targets[target], 'case')}"), clean(bucket.kind))
     worst = bucket.worst_on[target]
+    run, shown = report.judged.run, bucket.shown
+    smallest = "minimized" if shown.minimized else "smallest"
     lines = (
         worst.message,
         bucket.state if bucket.resembles else "",
         f"on {worst.target}, {worst.recipe}",
         f"seen on {', '.join(bucket.lines)}" if len(report.judged.lines) > 1 else "",
-        f"replay: {replay_command(report.judged.run, bucket.shown.path, bucket.oracle, folder)}",
+        f"replay: {replay_command(run, worst.case, worst.oracle, folder)}",
+        f"{smallest} case, on {shown.finding.target}, {shown.recipe}: {shown.finding.message}",
+        f"replay: {replay_command(run, shown.path, shown.finding.oracle, folder)}",
         worst.detail,
     )
     failure.text = clean("\n".join(line for line in lines if line))

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from harness.reports.reporting.buckets import Bug
 from harness.reports.reporting.compare import Change, Comparison
+from harness.reports.reporting.material import replay_command
 from harness.reports.reporting.not_run import Reason
 from harness.reports.reporting.report import Report
 from harness.reports.reporting.words import STATES, compact, counted, duration, moment
-from harness.triage.findings import measured_size
 
 MOST_BUGS = 15
 MOST_KNOWN = 10
+MOST_IN_FULL = 3
+MOST_RATES = 5
 MOST_REASONS = 3
 MOST_CHANGES = 5
 MOST_LEFT = 5
@@ -26,12 +29,15 @@ LONGEST = 240
 _MARKS = re.compile(r"([\\`*_{}\[\]<|#~$&])")
 
 
-def markdown(report: Report) -> str:
-    """The page."""
-    return "\n".join(_lines(report)) + "\n"
+def markdown(report: Report, folder: Path | None = None) -> str:
+    """The page.
+
+    :param folder: where it will lie, which paths are relative to; None stands for the run's folder.
+    """
+    return "\n".join(_lines(report, folder)) + "\n"
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: Report, folder: Path | None) -> Iterator[str]:
     info, timing = report.judged.run.info, report.timing
     yield f"# armdiff: {plain(report.sentence)}"
     yield ""
@@ -48,6 +54,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _runs(report)
     several = len(report.judged.lines) > 1
     yield from _bugs("New bugs", report.new, MOST_BUGS, several)
+    yield from _in_full(report, folder)
     yield from _bugs("Known bugs", report.known, MOST_KNOWN, several)
     if report.previous:
         yield from _previous(report.previous)
@@ -83,7 +90,7 @@ def _bugs(title: str, bugs: Sequence[Bug], most: int, several: bool) -> Iterator
     if not bugs:
         return
     known = bugs[0].known
-    yield f"| | bug | {'entry' if known else 'bucket'} | cases | targets | error | blamed |"
+    yield f"| | bug | {'entry' if known else 'bucket'} | cases | targets | error in all cases | blamed |"
     yield "|---|---|---|---|---|---|---|"
     for place, bug in enumerate(bugs[:most], 1):
         first = bug.first
@@ -96,16 +103,30 @@ def _bugs(title: str, bugs: Sequence[Bug], most: int, several: bool) -> Iterator
             name + more,
             str(bug.hits),
             plain(", ".join(bug.targets) + (f"; on {', '.join(bug.lines)}" if several else "")),
-            plain(measured_size(first.worst.measured) or "-"),
+            plain(first.sizes[0].span if first.sizes else "-"),
             plain(first.pass_name or "-"),
         )
         yield f"| {' | '.join(cells)} |"
     if len(bugs) > most:
         yield f"| | and {len(bugs) - most} more, in report.html | | | | | |"
     yield ""
-    if not known:
-        for place, bug in enumerate(bugs[:3], 1):
-            yield f"{place}. {plain(bug.first.worst.message)}"
+
+
+def _in_full(report: Report, folder: Path | None) -> Iterator[str]:
+    """What the shown case of each of the first new bugs shows, and the command for that very case."""
+    run = report.judged.run
+    for place, bug in enumerate(report.new[:MOST_IN_FULL], 1):
+        shown, worst = bug.first.shown, bug.first.worst
+        case = "minimized case" if shown.minimized else "smallest case"
+        again = replay_command(run, shown.path, shown.finding.oracle, folder)
+        yield (
+            f"{place}. {case}, on {plain(shown.finding.target)}, {plain(shown.recipe, 80)}: "
+            f"{plain(shown.finding.message)} ({plain(again)})"
+        )
+        if worst is not shown:
+            again = replay_command(run, worst.path, worst.finding.oracle, folder)
+            yield f"   Largest error, in another case: {plain(worst.size)} ({plain(again)})"
+    if report.new:
         yield ""
 
 
@@ -189,8 +210,13 @@ def _coverage(report: Report) -> Iterator[str]:
             f"{coverage.passes.taken} of {coverage.passes.ways} taken; no branch of "
             f"{plain(', '.join(coverage.passes.never), 600) or '(all were entered)'}"
         )
+    for what, rates in (("operators", coverage.failures.operators), ("pairs of operators", coverage.failures.pairs)):
+        often = "; ".join(
+            f"{rate.name} in {rate.failing} of {counted(rate.graphs, 'graph')}" for rate in rates[:MOST_RATES]
+        )
+        yield f"* {what} that findings depend on most often: {plain(often) or 'none'}"
     yield ""
-    yield f"| target | {' | '.join(coverage.outcomes.columns)} |"
+    yield f"| cases on target | {' | '.join(coverage.outcomes.columns)} |"
     yield f"|---|{'---|' * len(coverage.outcomes.columns)}"
     for row in coverage.outcomes.rows:
         counts = " | ".join(str(coverage.outcomes.at(row, column)) for column in coverage.outcomes.columns)

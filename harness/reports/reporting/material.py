@@ -34,6 +34,7 @@ class Seen:
 
     :param number: the case's number in the run; ``graph`` that of its graph.
     :param entry: the corpus entry whose bug it is; None for a new one.
+    :param like: that entry, or the one that it resembles; None if there is none.
     :param line: the release line that it was seen on, as ``RunInfo.line_name`` calls it.
     """
 
@@ -41,6 +42,7 @@ class Seen:
     number: int
     graph: int
     entry: Entry | None
+    like: Entry | None
     line: str
 
 
@@ -96,8 +98,9 @@ def tallied(run: Run, corpus: Sequence[Entry]) -> Judged:
         cases[graph] += 1
         for finding in tally.findings[before:]:
             if tally.strict or not finding.information:
-                entry = entries.get(finding.entry) if finding.known else None
-                seen.append(Seen(finding, item.number, graph, entry, run.info.line_name))
+                like = entries.get(finding.entry)
+                entry = like if finding.known else None
+                seen.append(Seen(finding, item.number, graph, entry, like, run.info.line_name))
     wanted = per_graph(run)
     tally.graphs = sum(count >= wanted for count in cases.values())
     tally.problems += run.info.problems

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -48,7 +49,12 @@ def merged(parts: Sequence[Judged]) -> Judged:
 
         done += [_done(item, renumbered(item.number), move) for item in part.run.done]
         seen += [
-            Seen(_finding(item.finding, move), renumbered(item.number), first + item.graph, item.entry, item.line)
+            replace(
+                item,
+                finding=_finding(item.finding, move),
+                number=renumbered(item.number),
+                graph=first + item.graph,
+            )
             for item in part.seen
         ]
         _add(tally, part.tally, move)

@@ -10,7 +10,6 @@ construction; the reference model's status is the check on that.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -22,7 +21,8 @@ from generators.cases import RUN, run_seed
 from generators.tosa_graph import RANKS, TosaGraph, TosaOperator, Value, choose, draw_shape, one_in
 from harness.case.operators import Draw
 from harness.case.registry import entries
-from harness.tosa.program import Program, encode
+from harness.tosa.findings import digest
+from harness.tosa.program import Program
 
 COUNTS = (1, 2, 2, 3, 3, 4, 5, 6, 8)
 FIRST = ("INT8", "INT8", "INT8", "INT16", "INT16", "INT32")
@@ -73,11 +73,6 @@ def draw_programs(seed: int, block: int, count: int, family: str) -> list[Progra
         if len(found) >= count:
             break
     return list(found.values())[:count]
-
-
-def digest(program: Program) -> str:
-    """Twelve hex digits that identify a program."""
-    return hashlib.sha256(encode(program)).hexdigest()[:12]
 
 
 def _fresh(seed: int, strategy: st.SearchStrategy[Program]) -> Sequence[Program]:

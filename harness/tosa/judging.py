@@ -82,7 +82,9 @@ def judge(
     with _timed(seconds, "again"):
         again = _once(tosa, accelerator, sets, compile_tosa, announce, {}, origin=True)
     kinds = {(item.oracle, item.kind) for item in again.mismatches}
-    kept = tuple(item for item in again.mismatches if (item.oracle, item.kind) in {_kind(one) for one in found.mismatches})
+    kept = tuple(
+        item for item in again.mismatches if (item.oracle, item.kind) in {_kind(one) for one in found.mismatches}
+    )
     if any(_kind(item) not in kinds for item in found.mismatches) and not kept:
         return replace(found, outcome="unrepeated", seconds=seconds)
     return Judged("finding", "", kept, found.refused_draws, seconds)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from harness.case.operators import Draw
-from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, Tensor, limits, pruned
+from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, Rule, Tensor, limits, pruned
 
 Item = TypeVar("Item")
 Shape = tuple[int, ...]
@@ -35,6 +35,7 @@ ROOM = 1 << 30
 """A RESCALE's result before its zero point stays below this."""
 MOST_ELEMENTS = 4096
 ZERO_POINTS = (0, -128, 127, -3, 5, 17, -64, 99)
+RULES: tuple[Rule, ...] = ("uniform", "normal", "ends", "sparse", "same")
 MANTISSAS = (1.0, 0.5, 0.73, 0.9, 0.618, 1.0 - 2.0**-12, 0.51)
 
 
@@ -249,7 +250,7 @@ class TosaOperator:
 
 def fill(draw: Draw, low: int, high: int) -> Fill:
     """A rule for a constant."""
-    rule = choose(draw, ("uniform", "normal", "ends", "sparse", "same"))
+    rule = choose(draw, RULES)
     return Fill(rule, low, high, between(draw, 0, 99))
 
 

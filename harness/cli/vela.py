@@ -28,7 +28,7 @@ from harness.tosa.engine import BLOCK, Plan, Result, Source, run
 from harness.tosa.program import Program, decode
 from harness.tosa.tally import VelaTally, as_json
 from harness.tosa.translating import from_flatbuffer
-from harness.triage.corpus import corpus_folders, entries
+from harness.triage.corpus import corpus_folders
 from harness.triage.given import known_entries
 
 DEFAULT = ("ethos-u55-128", "ethos-u85-256", "ethos-u65-256")
@@ -84,7 +84,7 @@ def vela(
 
     Example: armdiff vela --time 60s --accelerator ethos-u85-256 --jobs 2
     """
-    corpus = [*entries(corpus_folders()), *known_entries(known, ignored)]
+    corpus = known_entries(corpus_folders(), known, ignored)
     given = [_read(file) for file in programs]
     if given:
         most = BLOCK * len(accelerators) * -(-len(given) // BLOCK)

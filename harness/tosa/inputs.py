@@ -51,7 +51,7 @@ def _random(generator: np.random.Generator, tensor: Tensor) -> Values:
 def _ends(generator: np.random.Generator, tensor: Tensor) -> Values:
     low, high = tensor.limits
     near = [value for value in (low, low, low + 1, -1, 0, 1, high - 1, high, high) if low <= value <= high]
-    return generator.choice(np.array(near, np.int64), tensor.elements)
+    return np.array(near, np.int64)[generator.integers(0, len(near), tensor.elements)]
 
 
 def _structured(generator: np.random.Generator, tensor: Tensor) -> Values:

@@ -172,7 +172,7 @@ def _damaged(tosa: bytes, payload: VelaPayload, error: BadInput) -> Mismatch:
         ("input", block.inputs, payload.inputs),
         ("output", block.outputs, payload.outputs),
     ):
-        if side == "output" and len(wanted) != len(table):
+        if len(wanted) != len(table):
             return Mismatch(
                 "buffers",
                 f"{side} count",

@@ -46,7 +46,7 @@ class Fill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return np.full(count, generator.integers(self.low, self.high, endpoint=True))
         if self.rule == "ends":
             near = np.array([self.low, self.high, *(value for value in (-1, 0, 1) if self.low <= value <= self.high)])
-            return generator.choice(near, count)
+            return near[generator.integers(0, len(near), count)]
         if self.rule == "normal":
             middle, width = (self.low + self.high) / 2, max((self.high - self.low) / 8, 0.5)
             return np.clip(np.rint(generator.normal(middle, width, count)), self.low, self.high).astype(np.int64)

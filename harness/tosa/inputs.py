@@ -42,7 +42,7 @@ def _array(
 def _random(generator: np.random.Generator, tensor: Tensor) -> Values:
     """Uniform; one element in eight is an end of the range."""
     low, high = tensor.limits
-    values = generator.integers(low, high, tensor.elements, endpoint=True)
+    values = generator.integers(low, high, tensor.elements, dtype=np.int64, endpoint=True)
     choice = generator.integers(0, 16, tensor.elements)
     values[choice == 0], values[choice == 1] = low, high
     return values

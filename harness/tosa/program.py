@@ -50,7 +50,7 @@ class Fill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.rule == "normal":
             middle, width = (self.low + self.high) / 2, max((self.high - self.low) / 8, 0.5)
             return np.clip(np.rint(generator.normal(middle, width, count)), self.low, self.high).astype(np.int64)
-        values = generator.integers(self.low, self.high, count, endpoint=True)
+        values = generator.integers(self.low, self.high, count, dtype=np.int64, endpoint=True)
         if self.rule == "sparse":
             return np.where(generator.random(count) < 0.2, values, np.clip(0, self.low, self.high))
         return values

@@ -55,10 +55,10 @@ def planted(change) -> object:
 
 
 def lower_maximum(commands: bytes) -> bytes:
-    """NPU_SET_ACTIVATION_MAX (opcode 0x126) with the parameter 20 becomes 19."""
+    """NPU_SET_ACTIVATION_MAX (opcode 0x127) with the parameter 20 becomes 19."""
     right, wrong = (value.to_bytes(2, "little") for value in (20, 19))
-    assert commands.count(b"\x26\x01" + right) == 1
-    return commands.replace(b"\x26\x01" + right, b"\x26\x01" + wrong)
+    assert commands.count(b"\x27\x01" + right) == 1
+    return commands.replace(b"\x27\x01" + right, b"\x27\x01" + wrong)
 
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS)
@@ -79,7 +79,7 @@ def test_two_compilations_that_differ_are_a_finding():
     bounds = iter([20, 19] * 4)
 
     def changing(commands: bytes) -> bytes:
-        return commands.replace(b"\x26\x01\x14\x00", b"\x26\x01" + next(bounds).to_bytes(2, "little"))
+        return commands.replace(b"\x27\x01\x14\x00", b"\x27\x01" + next(bounds).to_bytes(2, "little"))
 
     found = judge(CLAMP, "ethos-u55-128", compile_tosa=planted(changing))
     assert [(item.oracle, item.kind) for item in found.mismatches] == [("deterministic", "payload differs")]

@@ -9,6 +9,7 @@ every abort if it finds one, which takes seconds. A child that says nothing for 
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import resource
 import selectors
@@ -129,6 +130,7 @@ def _live(work: Work, pipe: int, memory: int) -> None:
     """What a child does from its first moment to its last; never returns."""
     code = 1
     try:
+        faulthandler.disable()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

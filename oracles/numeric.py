@@ -27,15 +27,14 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from harness.artifacts.tosa import decode_tosa
 from harness.case.arrays import Array
-from harness.case.place import Fact, Place
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, legs_to_judge
 from harness.evidence.comparing import Comparison, compare, comparisons
-from harness.evidence.inspection.surroundings import seen_place, tosa_place
+from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Envelope, Mismatch, Observation, Oracle
-from harness.evidence.references import MODEL, TOSA, place, reference_leg
-from harness.locate.divergence import DelegateComparison, Origin, WrongOutput
+from harness.evidence.references import place, reference_leg
+from harness.locate.delegate_mismatches import wrong_values
+from harness.locate.divergence import DelegateComparison
 from harness.triage.buckets import OUT_OF_RANGE
 from harness.triage.unjudged.envelopes import of_rounding
 
@@ -187,58 +186,8 @@ def _delegates(observation: Observation) -> Iterator[Mismatch]:
     """Delegates whose payload does not compute what its TOSA graph says."""
     compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
     tosa = {record.name: record.tosa for record in observation.lowering.delegates}
-    wrong = ((name, comparison, output) for name, comparison in compared.items() for output in comparison.wrong)
-    for name, comparison, output in wrong:
-        found, origin = output.difference, output.origin
-        yield Mismatch(
-            oracle="numeric",
-            kind=DIFFERS_FROM_TOSA,
-            pass_name="Vela",
-            legs=(TOSA, MODEL),
-            message=f"{name}, {found}{_place_of(origin)}",
-            measured={
-                "delegate": name,
-                "delegate_output": found.output,
-                "distance": found.largest,
-                "unit": "units",
-                "elements": found.elements,
-                "of": found.of,
-                "draw": found.draw,
-                **({"operation": origin.step} if origin and origin.step is not None else {}),
-            },
-            signature=origin.tosa_operator if origin else "",
-            detail="\n".join(origin.listing) if origin else "",
-            place=_surroundings(tosa.get(name), output, comparison),
-        )
-
-
-def _surroundings(tosa: bytes | None, wrong: WrongOutput, comparison: DelegateComparison) -> Place | None:
-    """Of the first wrong tensor; where none could be told, of the output."""
-    if tosa is None:
-        return None
-    block, origin = decode_tosa(tosa).main, wrong.origin
-    missing = any(issue.kind == "unwritten-output" for issue in comparison.issues)
-    facts: dict[str, Fact] = {
-        "share": round(wrong.difference.elements / max(wrong.difference.of, 1), 4),
-        "certain": 0,
-        "unwritten": int(missing),
-    }
-    if origin is not None:
-        facts |= origin.facts
-    if origin is not None and origin.tensor:
-        return tosa_place(block, [origin.tensor], facts)
-    return tosa_place(block, [block.outputs[wrong.difference.output]], {**facts, "told": 0})
-
-
-def _place_of(origin: Origin | None) -> str:
-    """The first operation that differs, in words."""
-    if origin is None:
-        return ""
-    if origin.step is None or origin.offset is None:
-        return f"; which operation is wrong first could not be told: {origin.doubt}"
-    made = f", which makes {origin.tensor} ({origin.tosa_operator})" if origin.tensor else ""
-    doubt = f" ({origin.doubt})" if origin.doubt else ""
-    return f"; first wrong: step {origin.step} {origin.operation} at {origin.offset:#06x}{made}{doubt}"
+    for name, comparison in compared.items():
+        yield from wrong_values(name, tosa.get(name), comparison)
 
 
 def _codes(worst: Comparison, got: Array, wanted: Array, observation: Observation) -> str:

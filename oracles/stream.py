@@ -13,19 +13,11 @@ are at fault is left to the ``buffers`` oracle, which reads the same tables, whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.case.place import Fact, Place
-from harness.ethosu.records import StreamIssue
-from harness.evidence.inspection.surroundings import tosa_place
 from harness.evidence.observation import Mismatch, Observation, Oracle
-from harness.evidence.references import first_of_each
+from harness.locate.delegate_mismatches import stopped_stream, wrong_stream
 from harness.locate.divergence import DelegateComparison
 from harness.triage.unjudged.execution import of_streams
 from oracles.buffers import delegates_at_fault
-
-VELA = "Vela"
 
 
 def judge(observation: Observation) -> list[Mismatch]:
@@ -35,10 +27,7 @@ def judge(observation: Observation) -> list[Mismatch]:
     found = [
         mismatch
         for delegate, comparison in compared.items()
-        for mismatch in first_of_each(
-            (_mismatch(delegate, issue, _place(comparison, issue, tosa.get(delegate))) for issue in comparison.issues),
-            lambda mismatch: (mismatch.kind, mismatch.signature, mismatch.information),
-        )
+        for mismatch in wrong_stream(delegate, tosa.get(delegate), comparison)
     ]
     stopped = {
         delegate: comparison
@@ -48,74 +37,10 @@ def judge(observation: Observation) -> list[Mismatch]:
     damaged = any(comparison.damaged for comparison in stopped.values())
     told = delegates_at_fault(observation) if damaged else frozenset[str]()
     return found + [
-        _stopped(delegate, comparison.stopped)
+        stopped_stream(delegate, comparison.stopped)
         for delegate, comparison in stopped.items()
         if comparison.stopped and not (comparison.damaged and delegate in told)
     ]
-
-
-def _place(comparison: DelegateComparison, issue: StreamIssue, tosa: bytes | None) -> Place | None:
-    """The TOSA operators that the step makes; where nothing tells them, what is wrong, or what leaves the delegate."""
-    if tosa is None or not issue.certain:
-        return None
-    block = decode_tosa(tosa).main
-    step = issue.step
-    facts: dict[str, Fact] = {"issue": issue.kind, **dict(issue.seen)}
-    made: list[str] = []
-    if step is not None:
-        facts |= comparison.step_facts.get(step, {})
-        made = _made_by(step, facts.get("other"), comparison.tensors, block)
-    wrong = [output.origin.tensor for output in comparison.wrong if output.origin is not None]
-    return tosa_place(block, made or [*filter(None, wrong)] or block.outputs, facts)
-
-
-def _made_by(step: int, other: Fact | None, tensors: Mapping[int, str], block: TosaBlock) -> list[str]:
-    """The tensor that a step makes; where nothing tells, what reads the other step's of a hazard, or the next one that
-    something tells, with what it is made of and nothing tells.
-    """
-    if step in tensors:
-        return [tensors[step]]
-    if isinstance(other, int) and other in tensors:
-        return [name for reader in block.readers(tensors[other]) for name in reader.outputs]
-    found = [tensor for index, tensor in sorted(tensors.items()) if index > step][:1]
-    for tensor in found:  # grows as it goes
-        producer = block.producers.get(tensor)
-        sources = producer.inputs if producer is not None else ()
-        untold = (name for name in sources if name in block.producers and name not in tensors.values())
-        found += [name for name in untold if name not in found]
-    return found
-
-
-def _mismatch(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatch:
-    which = "" if issue.step is None else f" operation {issue.step}"
-    at = "" if issue.offset is None else f" at {issue.offset:#06x}"
-    measured: dict[str, float | int | str | bool] = {"delegate": delegate}
-    if issue.step is not None:
-        measured["operation"] = issue.step
-    if issue.offset is not None:
-        measured["offset"] = issue.offset
-    return Mismatch(
-        oracle="stream",
-        kind=issue.kind,
-        stage="run",
-        pass_name=VELA,
-        message=f"{delegate}:{which} {issue.operation}{at}: {issue.message}",
-        measured=measured,
-        signature=issue.operation,
-        information=not issue.certain,
-        place=place,
-    )
-
-
-def _stopped(delegate: str, problem: str) -> Mismatch:
-    return Mismatch(
-        oracle="stream",
-        kind="cannot be executed",
-        stage="run",
-        pass_name=VELA,
-        message=f"{delegate}: the command stream cannot be executed: {problem}",
-        measured={"delegate": delegate},
-    )
 
 
 ORACLE = Oracle(

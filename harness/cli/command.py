@@ -33,6 +33,7 @@ from harness.cli import (
     report,
     sweep,
     table,
+    vela,
 )
 
 
@@ -64,6 +65,7 @@ for _verb in (
     sweep.sweep,
     check.check,
     replay.replay,
+    vela.vela,
     reduce.reduce,
     report.report,
     certify.certify,

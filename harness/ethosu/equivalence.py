@@ -34,8 +34,7 @@ def payload_difference(one: bytes, other: bytes) -> str:
     if one == other:
         return ""
     try:
-        first, second = decode_vela(one), decode_vela(other)
-        return next(_field_differences(first, second), "") or _decoded_difference(first, second)
+        return decoded_difference(decode_vela(one), decode_vela(other))
     except BadInput as error:
         return f"{len(one)} and then {len(other)} bytes; {error}"
 
@@ -47,7 +46,10 @@ def _field_differences(one: VelaPayload, other: VelaPayload) -> Iterator[str]:
             yield f"{name} {before} and then {after}"
 
 
-def _decoded_difference(one: VelaPayload, other: VelaPayload) -> str:
+def decoded_difference(one: VelaPayload, other: VelaPayload) -> str:
+    """What makes two decoded payloads of one TOSA graph different programs; empty if nothing does."""
+    if found := next(_field_differences(one, other), ""):
+        return found
     try:
         accelerators = [driver_actions(payload.commands).accelerator for payload in (one, other)]
         if accelerators[0] != accelerators[1]:

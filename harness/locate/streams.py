@@ -13,15 +13,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.artifacts.program import decode_program
-from harness.artifacts.vela import VelaPayload, decode_vela
+from harness.artifacts.vela import decode_vela
 from harness.case.errors import BadInput, OwnFault
 from harness.case.sampling import CALIBRATION, EvaluationInput
 from harness.compat.vela import configuration_of
-from harness.ethosu.accelerator import Accelerator, accelerator_named
-from harness.ethosu.checks import examine
-from harness.ethosu.commands import decode_commands
-from harness.locate.divergence import DelegateComparison, Draw, compare_delegate, random_draws, tensors_of_steps
-from harness.locate.divergence.origin import step_facts
+from harness.ethosu.accelerator import accelerator_named
+from harness.locate.divergence import (
+    DelegateComparison,
+    Draw,
+    compare_delegate,
+    examined,
+    random_draws,
+    tensors_of_steps,
+)
 from harness.pipeline.probes import digest_number
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ def compared_delegates(
             try:
                 payload = decode_vela(record.payload, named)
                 comparison = compare_delegate(tosa, payload, configuration.target, draws)
-                comparison = _examined(comparison, payload, accelerator_named(configuration.target))
+                comparison = examined(comparison, payload, accelerator_named(configuration.target))
                 if any(issue.certain for issue in comparison.issues):
                     tensors = tensors_of_steps(tosa, payload, configuration.target, draws[0])
                     comparison = replace(comparison, tensors=tensors)
@@ -59,23 +63,6 @@ def compared_delegates(
                 comparison = DelegateComparison(fault=str(OwnFault(error, f"on delegate {record.name}")))
             compared[record.name] = comparison
     return compared
-
-
-def _examined(comparison: DelegateComparison, payload: VelaPayload, accelerator: Accelerator) -> DelegateComparison:
-    """With what can be read from the stream; without the steps, which are large."""
-    if comparison.stopped and not comparison.steps:
-        return comparison
-    facts = {step.index: step_facts(step, accelerator) for step in comparison.steps}
-    found = examine(comparison.steps, decode_commands(payload.commands, accelerator), accelerator)
-    # memory that nothing wrote holds a pattern, so reading it without any effect on outputs is harmless
-    harmless = comparison.difference is None and not comparison.stopped
-    issues = [
-        replace(issue, certain=False) if harmless and issue.kind == "unwritten-read" else issue
-        for issue in (*comparison.issues, *found)
-    ]
-    told = {issue.step for issue in issues if issue.certain}
-    facts = {index: found for index, found in facts.items() if index in told}
-    return replace(comparison, issues=tuple(issues), steps=(), step_facts=facts)
 
 
 def _some(inputs: Sequence[EvaluationInput]) -> list[EvaluationInput]:

@@ -56,7 +56,7 @@ def listing(tally: Tally, *, verbose: bool = False) -> list[str]:
     if verbose:
         lines += _in_full(_headed(known, "known"), known, tally.again)
     else:
-        lines += _in_short(known, tally.corpus)
+        lines += in_short(known, tally.corpus)
     lines += _proofs(known, tally)
     lines += _in_full(f"{INFORMATION}: {len(tally.information)}", tally.information, tally.again)
     return [*lines, *_about_the_run(tally)]
@@ -89,7 +89,7 @@ def _in_full(head: str, findings: Sequence[Finding], again: Again) -> list[str]:
     return [*lines, ""]
 
 
-def _in_short(known: Sequence[Finding], corpus: Sequence[Entry]) -> list[str]:
+def in_short(known: Sequence[Finding], corpus: Sequence[Entry]) -> list[str]:
     """One line a known bug, the commonest first; those that do no harm together in the last one."""
     if not known:
         return []

@@ -19,7 +19,7 @@ ROOT = Path(harness.__file__).parent
 OUTSIDE = ("generators", "oracles")
 ORDER = (
     *("case", "compat", "corrections", "artifacts", "ethosu", "evidence", "pipeline", "locate", "triage"),
-    *("oracles", "workers", "generators", "campaign", "reports", "cli"),
+    *("oracles", "tosa", "workers", "generators", "campaign", "reports", "cli"),
 )
 """A room imports from itself and from those before it. Oracles judge for workers, generators draw for campaigns."""
 UPSTREAM = {"executorch", "torchao", "tosa", "tosa_reference_model", "ethosu"}

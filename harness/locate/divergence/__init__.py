@@ -9,6 +9,7 @@ needs numpy and tosa-tools; neither torch nor executorch.
 from harness.locate.divergence.comparing import DelegateComparison, WrongOutput, compare_delegate, tensors_of_steps
 from harness.locate.divergence.difference import Difference
 from harness.locate.divergence.draws import Draw, random_draws
+from harness.locate.divergence.examining import examined
 from harness.locate.divergence.origin import Origin
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Origin",
     "WrongOutput",
     "compare_delegate",
+    "examined",
     "random_draws",
     "tensors_of_steps",
 ]

@@ -1,0 +1,91 @@
+"""TOSA programs for the Vela engine: chains and diamonds of one to eight entries of ``generators/tosa_ops``.
+
+A program starts from one input and goes on from its last value, or from an earlier one, which makes diamonds and
+several outputs. Half of the steps move elements (reshape, transpose, slice, pad, concat, tile), the other half
+compute: most of Vela's bugs are where these meet.
+
+``draw_programs`` is what the engine calls: a numbered block is the same on every machine. A program is valid by
+construction; the reference model's status is the check on that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import hypothesis
+from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
+
+from generators.cases import RUN, run_seed
+from generators.tosa_graph import RANKS, TosaGraph, TosaOperator, Value, choose, draw_shape, one_in
+from harness.case.operators import Draw
+from harness.case.registry import entries
+from harness.tosa.findings import digest
+from harness.tosa.program import Program
+
+COUNTS = (1, 2, 2, 3, 3, 4, 5, 6, 8)
+FIRST = ("INT8", "INT8", "INT8", "INT16", "INT16", "INT32")
+FIRST_INT32 = (-(1 << 20), 1 << 20)
+"""Range of an int32 input: what further operators may add to and multiply."""
+
+
+@cache
+def tosa_operators() -> Mapping[str, TosaOperator]:
+    """Every entry of ``generators.tosa_ops``, by name."""
+    return entries("TOSA operator", "generators.tosa_ops", "TOSA_OPERATORS")
+
+
+@st.composite
+def programs(draw: Draw, family: str) -> Program:
+    """One program for an accelerator family: ``u55``, ``u65`` or ``u85``."""
+    graph = TosaGraph(family)
+    dtype = choose(draw, FIRST)
+    shape = draw_shape(draw, choose(draw, RANKS))
+    graph.values.append(graph.input(shape, dtype, FIRST_INT32 if dtype == "INT32" else None))
+    for _ in range(choose(draw, COUNTS)):
+        value = choose(draw, graph.values[::-1]) if one_in(draw, 4) else graph.values[-1]
+        fitting = _fitting(family, value, moves=one_in(draw, 2))
+        if fitting:
+            graph.values.append(choose(draw, fitting).draw(draw, graph, value))
+    more = [choose(draw, graph.values[1:])] if len(graph.values) > 1 and one_in(draw, 8) else []
+    return graph.program(more)
+
+
+def _fitting(family: str, value: Value, *, moves: bool) -> tuple[TosaOperator, ...]:
+    """Entries that can start from a value, of the half that was asked for if it has any."""
+    found = [item for item in _supported(family) if item.accepts(value)]
+    return tuple(item for item in found if item.moves == moves) or tuple(found)
+
+
+@cache
+def _supported(family: str) -> tuple[TosaOperator, ...]:
+    return tuple(item for item in tosa_operators().values() if family in item.families)
+
+
+def draw_programs(seed: int, block: int, count: int, family: str) -> list[Program]:
+    """The first ``count`` programs of a block, none twice. A larger count appends to what a smaller one returns."""
+    found: dict[str, Program] = {}
+    strategy = programs(family)
+    for run in range(count + 1):
+        for program in _fresh(run_seed(seed, block, run), strategy):
+            found.setdefault(digest(program), program)
+        if len(found) >= count:
+            break
+    return list(found.values())[:count]
+
+
+def _fresh(seed: int, strategy: st.SearchStrategy[Program]) -> Sequence[Program]:
+    """Examples of one short Hypothesis run, as in ``generators.cases.fresh_examples``."""
+    examples: list[Program] = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        database=None, phases=[Phase.generate], deadline=None, max_examples=RUN, suppress_health_check=list(HealthCheck)
+    )
+    @hypothesis.given(strategy)
+    def collect(drawn: Program) -> None:
+        examples.append(drawn)
+
+    collect()
+    return [program for program in examples[1:] if program.operators]

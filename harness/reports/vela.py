@@ -1,0 +1,98 @@
+"""A run of the Vela engine as text: what is new with the smallest program that shows it, then what is known.
+
+The last line is the verdict. What Vela refuses, what the reference model calls invalid and what armdiff's model does
+not implement is counted with its reason, so that *nothing new* says how much it is about.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from harness.reports.listing import RESEMBLING, counted_as, in_short
+from harness.tosa.program import lines as program_lines
+from harness.tosa.tally import VelaTally
+from harness.triage.buckets import any_family
+from harness.triage.findings import Finding
+
+_MOST_REASONS = 6
+
+
+def listing(tally: VelaTally, *, verbose: bool = False) -> list[str]:
+    """Lines for people.
+
+    :param verbose: known findings as new ones are listed.
+    """
+    new = [item for item in tally.new if item.state == "new"]
+    alike = [item for item in tally.new if item.state == "resembling"]
+    known = [item for item in tally.findings if item.known]
+    return [
+        *_in_full(counted_as(len(new), "new finding"), new, tally),
+        *_in_full(f"{counted_as(len(alike), 'finding')} {RESEMBLING}", alike, tally),
+        *(
+            _in_full(counted_as(len(known), "known finding"), known, tally)
+            if verbose
+            else in_short(known, tally.corpus)
+        ),
+        *_about(tally),
+    ]
+
+
+def verdict(tally: VelaTally) -> str:
+    """The last line."""
+    said = counted_as(len(tally.new), "new finding") if tally.new else "nothing new"
+    left = tally.programs.total() - tally.judged
+    return f"{said} in {counted_as(tally.judged, 'program')}" + (f"; {left} more were not judged" if left else "")
+
+
+def by_bucket(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """Findings by bucket whatever the family, the shortest programs first; large groups first."""
+    groups: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[any_family(finding.bucket)].append(finding)
+    for group in groups.values():
+        group.sort(key=lambda item: (len(item.chain), item.case))
+    return dict(sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])))
+
+
+def _in_full(head: str, findings: Sequence[Finding], tally: VelaTally) -> list[str]:
+    if not findings:
+        return []
+    groups = by_bucket(findings)
+    lines = [f"{head}, {counted_as(len(groups), 'kind')}"]
+    for bucket, group in groups.items():
+        targets = ", ".join(sorted({finding.target for finding in group}))
+        lines += ["", f"  [{len(group)}x on {targets}] {bucket}", *_described(group[0], tally)]
+    return [*lines, ""]
+
+
+def _described(finding: Finding, tally: VelaTally) -> list[str]:
+    program = tally.smallest.get(finding.case)
+    lines = [f"      {finding.message}"]
+    if finding.place is not None:
+        lines.append(f"      place: {finding.place}")
+    if program is not None:
+        lines += [f"        {line}" for line in program_lines(program)]
+    if finding.state == "resembling":
+        lines.append(f"      resembles {finding.entry}")
+    if finding.known:
+        lines.append(f"      known: {finding.upstream or finding.entry}; {finding.proof}")
+    return [*lines, f"      again: armdiff vela {finding.case} --accelerator {finding.target}"]
+
+
+def _about(tally: VelaTally) -> list[str]:
+    words = {
+        "refused": "refused by Vela",
+        "invalid": "not valid for the reference model",
+        "unjudged": "not implemented by armdiff's model",
+        "unrepeated": "showed something once and not again, which does not count",
+    }
+    lines = []
+    for outcome, said in words.items():
+        if count := tally.outcomes[outcome]:
+            lines.append(f"{counted_as(count, 'program')} {said}")
+            common = tally.reasons[outcome].most_common(_MOST_REASONS)
+            lines += [f"  {times}x {why[:160]}" for why, times in common]
+    if tally.refused_draws:
+        lines.append(f"{tally.refused_draws} sets of inputs whose result the reference model calls unpredictable")
+    return lines

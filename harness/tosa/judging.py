@@ -1,0 +1,195 @@
+"""One program on one accelerator: compile, run on the model and on the reference, and say what is wrong.
+
+What is judged: outputs bit for bit on every set of inputs, everything that can be read from the stream, the payload's
+tables against the TOSA graph, and that a second compilation gives the same program for the NPU. What the reference
+model calls unpredictable or invalid is no finding and is counted; so is what Vela refuses and what the model does not
+implement. A finding is judged twice, from a new compilation; what shows only once is counted as unrepeated.
+
+Native code that dies takes this process with it: ``harness.tosa.engine`` runs this in children and makes findings of
+their deaths.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from harness.artifacts.tosa import decode_tosa
+from harness.artifacts.vela import VelaPayload
+from harness.case.errors import BadInput
+from harness.ethosu.accelerator import accelerator_named
+from harness.ethosu.equivalence import decoded_difference
+from harness.evidence.inspection.surroundings import tosa_place
+from harness.evidence.observation import Mismatch
+from harness.locate.delegate_mismatches import VELA, stopped_stream, wrong_stream, wrong_values
+from harness.locate.divergence import DelegateComparison, Draw, compare_delegate, examined, tensors_of_steps
+from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
+from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
+from harness.tosa.inputs import draws
+from harness.tosa.program import Program
+from harness.tosa.translating import to_flatbuffer
+
+Outcome = Literal["clean", "finding", "refused", "invalid", "unjudged", "unrepeated"]
+PROGRAM = "program"
+"""What messages call the delegate."""
+Seconds = dict[str, float]
+Compile = Callable[[bytes, str], VelaPayload]
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of one program.
+
+    :param outcome: ``refused`` by Vela, ``invalid`` by the reference model, ``unjudged`` (the model does not implement
+        something), ``unrepeated`` (what was wrong the first time was not the second time).
+    :param why: in Vela's, the reference model's or the model's own words.
+    :param refused_draws: sets of inputs on which the reference model called the result unpredictable.
+    :param seconds: processor time by stage.
+    """
+
+    outcome: Outcome
+    why: str = ""
+    mismatches: tuple[Mismatch, ...] = ()
+    refused_draws: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def judge(
+    program: Program,
+    accelerator: str,
+    seed: int = 0,
+    *,
+    compile_tosa: Compile = compile_flatbuffer,
+    announce: Announce = lambda stage: None,
+) -> Judged:
+    """Judge one program.
+
+    :param seed: of the inputs.
+    :param compile_tosa: Vela, or a stand-in that tests plant faults into.
+    :param announce: called with the stage that begins (``vela``, ``reference``), before native code runs.
+    """
+    seconds: Seconds = {}
+    with _timed(seconds, "write"):
+        tosa = to_flatbuffer(program)
+        sets = draws(program, seed)
+    found = _once(tosa, accelerator, sets, compile_tosa, announce, seconds)
+    if found.outcome != "finding":
+        return replace(found, seconds=seconds)
+    with _timed(seconds, "again"):
+        again = _once(tosa, accelerator, sets, compile_tosa, announce, {}, origin=True)
+    kinds = {(item.oracle, item.kind) for item in again.mismatches}
+    kept = tuple(
+        item for item in again.mismatches if (item.oracle, item.kind) in {_kind(one) for one in found.mismatches}
+    )
+    if any(_kind(item) not in kinds for item in found.mismatches) and not kept:
+        return replace(found, outcome="unrepeated", seconds=seconds)
+    return Judged("finding", "", kept, found.refused_draws, seconds)
+
+
+def _kind(mismatch: Mismatch) -> tuple[str, str]:
+    return mismatch.oracle, mismatch.kind
+
+
+def _once(
+    tosa: bytes,
+    accelerator: str,
+    sets: Sequence[Draw],
+    compile_tosa: Compile,
+    announce: Announce,
+    seconds: Seconds,
+    *,
+    origin: bool = False,
+) -> Judged:
+    """From a new compilation on."""
+    announce("vela")
+    try:
+        with _timed(seconds, "vela"):
+            payload = compile_tosa(tosa, accelerator)
+            second = compile_tosa(tosa, accelerator)
+    except VelaRefusal as error:
+        announce("reference")
+        return Judged(*_refused(tosa, sets, str(error), seconds))
+    announce("reference")
+    try:
+        with _timed(seconds, "run"):
+            comparison = compare_delegate(tosa, payload, accelerator, sets, origin=origin)
+    except BadInput as error:
+        return Judged("finding", "", (_damaged(tosa, payload, error),))
+    with _timed(seconds, "checks"):
+        comparison = _checked(tosa, payload, accelerator, sets[0], comparison, placed=origin)
+        unlike = "" if payload == second else decoded_difference(payload, second)
+    return _concluded(tosa, comparison, unlike)
+
+
+def _refused(tosa: bytes, sets: Sequence[Draw], words: str, seconds: Seconds) -> tuple[Outcome, str]:
+    """A refusal counts only where the reference model takes the program."""
+    try:
+        with _timed(seconds, "run"):
+            run_flatbuffer(tosa, sets[0].arrays)
+    except (ReferenceModelError, ValueError) as error:
+        return "invalid", str(error)
+    return "refused", words
+
+
+def _checked(
+    tosa: bytes, payload: VelaPayload, accelerator: str, draw: Draw, comparison: DelegateComparison, *, placed: bool
+) -> DelegateComparison:
+    found = examined(comparison, payload, accelerator_named(accelerator))
+    if placed and any(issue.certain for issue in found.issues):
+        return replace(found, tensors=tensors_of_steps(tosa, payload, accelerator, draw))
+    return found
+
+
+def _concluded(tosa: bytes, comparison: DelegateComparison, unlike: str) -> Judged:
+    refused = len(comparison.refused)
+    invalid = [text for text in comparison.refused if "Invalid" in text]
+    if invalid:
+        return Judged("invalid", invalid[0], refused_draws=refused)
+    found = [*wrong_values(PROGRAM, tosa, comparison), *wrong_stream(PROGRAM, tosa, comparison)]
+    found = [item for item in found if not item.information]
+    if unlike:
+        text = f"{PROGRAM}: the same TOSA compiled twice gives different payloads: {unlike}"
+        found.append(Mismatch("deterministic", "payload differs", text, stage="vela", pass_name=VELA))
+    if comparison.stopped and not comparison.unimplemented and not found:
+        found.append(stopped_stream(PROGRAM, comparison.stopped))
+    if found:
+        return Judged("finding", "", tuple(found), refused)
+    if comparison.unimplemented:
+        return Judged("unjudged", comparison.stopped or "", refused_draws=refused)
+    if not comparison.compared:
+        return Judged("invalid", next(iter(comparison.refused), ""), refused_draws=refused)
+    return Judged("clean", "", refused_draws=refused)
+
+
+def _damaged(tosa: bytes, payload: VelaPayload, error: BadInput) -> Mismatch:
+    """Tables that do not fit the TOSA graph: as the ``buffers`` oracle says it."""
+    block = decode_tosa(tosa).main
+    for side, wanted, table in (
+        ("input", block.inputs, payload.inputs),
+        ("output", block.outputs, payload.outputs),
+    ):
+        if len(wanted) != len(table):
+            return Mismatch(
+                "buffers",
+                f"{side} count",
+                f"{PROGRAM}: its payload has {len(table)} {side}s, the TOSA graph that Vela compiled {len(wanted)} "
+                f"({', '.join(wanted[:8])})",
+                stage="vela",
+                pass_name=VELA,
+                measured={"seen": len(table), "expected": len(wanted)},
+                place=tosa_place(block, wanted, {}),
+            )
+    return replace(stopped_stream(PROGRAM, str(error)), place=tosa_place(block, block.outputs, {"told": 0}))
+
+
+@contextmanager
+def _timed(seconds: Seconds, stage: str) -> Iterator[None]:
+    started = time.process_time()
+    try:
+        yield
+    finally:
+        seconds[stage] = seconds.get(stage, 0.0) + time.process_time() - started

@@ -1,0 +1,133 @@
+"""The Vela engine on real programs: what is drawn is valid, clean ones pass, planted faults and deaths are found."""
+
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from generators.programs import draw_programs
+from harness.artifacts.vela import VelaPayload
+from harness.cli.command import main
+from harness.ethosu.accelerator import accelerator_named
+from harness.tosa.compiling import compile_flatbuffer
+from harness.tosa.engine import BLOCK, Plan, run
+from harness.tosa.judging import Judged, judge
+from harness.tosa.program import Operator, Program, Tensor, encode
+from harness.tosa.tally import VelaTally
+from harness.triage.corpus import corpus_folders, entries
+
+CLAMP = Program(
+    (Tensor("x", (1, 4, 4, 8), "INT8"), Tensor("y", (1, 4, 4, 8), "INT8")),
+    (Operator("CLAMP", ("x",), ("y",), {"MinVal": (251,), "MaxVal": (20,), "NanMode": 1}),),
+    ("x",),
+    ("y",),
+)
+ACCELERATORS = ("ethos-u55-128", "ethos-u85-256")
+
+
+def drawn(block: int) -> tuple[str, list[Program]]:
+    accelerator = ACCELERATORS[block % 2]
+    return accelerator, draw_programs(2, block, BLOCK, accelerator_named(accelerator).family)
+
+
+def test_a_hundred_programs_are_valid_and_nearly_all_clean():
+    tally = VelaTally(entries(corpus_folders()))
+    for result in run(Plan(drawn, jobs=1, most=100)):
+        tally.add(result)
+    assert tally.programs == {"ethos-u55-128": 60, "ethos-u85-256": 40}
+    assert tally.outcomes["invalid"] == 0
+    assert tally.outcomes["clean"] >= 90
+    assert tally.judged >= 95
+
+
+def planted(change) -> object:
+    """Vela with a fault in the words of every stream."""
+
+    def compile_it(tosa: bytes, accelerator: str) -> VelaPayload:
+        payload = compile_flatbuffer(tosa, accelerator)
+        return replace(payload, commands=change(payload.commands))
+
+    return compile_it
+
+
+def lower_maximum(commands: bytes) -> bytes:
+    """NPU_SET_ACTIVATION_MAX (opcode 0x127) with the parameter 20 becomes 19."""
+    right, wrong = (value.to_bytes(2, "little") for value in (20, 19))
+    assert commands.count(b"\x27\x01" + right) == 1
+    return commands.replace(b"\x27\x01" + right, b"\x27\x01" + wrong)
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+def test_a_planted_bound_is_found_at_its_operator_and_the_clean_program_passes(accelerator: str):
+    assert judge(CLAMP, accelerator).outcome == "clean"
+    found = judge(CLAMP, accelerator, compile_tosa=planted(lower_maximum))
+    assert found.outcome == "finding"
+    [mismatch] = found.mismatches
+    assert (mismatch.oracle, mismatch.kind, mismatch.signature) == (
+        "numeric",
+        "differs from the TOSA reference",
+        "CLAMP",
+    )
+    assert "19 where the reference has 20" in mismatch.message
+
+
+def test_two_compilations_that_differ_are_a_finding():
+    bounds = iter([20, 19] * 4)
+
+    def changing(commands: bytes) -> bytes:
+        return commands.replace(b"\x27\x01\x14\x00", b"\x27\x01" + next(bounds).to_bytes(2, "little"))
+
+    found = judge(CLAMP, "ethos-u55-128", compile_tosa=planted(changing))
+    assert [(item.oracle, item.kind) for item in found.mismatches] == [("deterministic", "payload differs")]
+
+
+def dying(how: str):
+    """A judge that dies of the second program of each block, where Vela would."""
+
+    def judged(program: Program, accelerator: str, seed: int, *, announce) -> Judged:
+        announce("vela")
+        if program.inputs == ("bad",):
+            if how == "Hang":
+                time.sleep(60)
+            os.kill(os.getpid(), getattr(signal, how))
+        return Judged("clean")
+
+    return judged
+
+
+@pytest.mark.parametrize("how", ["SIGSEGV", "Hang"])
+def test_a_death_of_vela_is_one_finding_and_the_rest_goes_on(how: str):
+    bad = Program(
+        (Tensor("bad", (1,), "INT8"), Tensor("y", (1,), "INT8")),
+        (Operator("IDENTITY", ("bad",), ("y",)),),
+        ("bad",),
+        ("y",),
+    )
+    plan = Plan(lambda block: ("ethos-u55-128", [CLAMP, bad, CLAMP]), most=3, judge=dying(how), patience=2.0)
+    found = {result.place: result for result in run(plan) if result.accelerator}
+    assert [found[place].outcome for place in range(3)] == ["clean", "finding", "clean"]
+    [finding] = found[1].findings
+    assert finding.bucket == f"v1/crash/exception/vela/-/ethos-u55/{how}|no-native-output|-"
+    assert str(finding.place) == "INPUT -> [IDENTITY]"
+
+
+def test_the_verb_judges_a_file_and_says_so_in_json(tmp_path):
+    file = tmp_path / "program.json"
+    file.write_bytes(encode(CLAMP))
+    words = ["vela", str(file), "--accelerator", "ethos-u55-128", "--out", str(tmp_path), "--json", "-", "--jobs", "1"]
+    answer = CliRunner().invoke(main, words)
+    assert answer.exit_code == 0
+    data = json.loads(answer.stdout)
+    assert (data["outcomes"], data["findings"]) == ({"clean": 1}, [])
+
+
+def test_the_verb_refuses_what_is_no_program(tmp_path):
+    file = tmp_path / "program.json"
+    file.write_text("{}")
+    answer = CliRunner().invoke(main, ["vela", str(file)])
+    assert answer.exit_code == 2
+    assert "program.json" in answer.stderr

@@ -32,8 +32,9 @@ from harness.case.arrays import Array
 from harness.case.place import Fact, Place
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, legs_to_judge
 from harness.evidence.comparing import Comparison, compare, comparisons
+from harness.evidence.inspection.origins import call_made
 from harness.evidence.inspection.surroundings import seen_place, tosa_place
-from harness.evidence.observation import Envelope, Mismatch, Observation, Oracle
+from harness.evidence.observation import DelegateRecord, Envelope, Mismatch, Observation, Oracle
 from harness.evidence.references import MODEL, TOSA, place, reference_leg
 from harness.locate.divergence import DelegateComparison, Origin, WrongOutput
 from harness.triage.buckets import OUT_OF_RANGE
@@ -186,7 +187,7 @@ def _disagreement(observation: Observation, found: Difference) -> Mismatch:
 def _delegates(observation: Observation) -> Iterator[Mismatch]:
     """Delegates whose payload does not compute what its TOSA graph says."""
     compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
-    tosa = {record.name: record.tosa for record in observation.lowering.delegates}
+    records = {record.name: record for record in observation.lowering.delegates}
     wrong = ((name, comparison, output) for name, comparison in compared.items() for output in comparison.wrong)
     for name, comparison, output in wrong:
         found, origin = output.difference, output.origin
@@ -208,8 +209,17 @@ def _delegates(observation: Observation) -> Iterator[Mismatch]:
             },
             signature=origin.tosa_operator if origin else "",
             detail="\n".join(origin.listing) if origin else "",
-            place=_surroundings(tosa.get(name), output, comparison),
+            place=_surroundings(records[name].tosa, output, comparison) if name in records else None,
+            node=_call(records[name], output) if name in records else "",
         )
+
+
+def _call(record: DelegateRecord, wrong: WrongOutput) -> str:
+    """The case's node that the first wrong tensor, or else the output, was made for."""
+    if record.tosa is None:
+        return ""
+    first = [wrong.origin.tensor] if wrong.origin is not None else []
+    return call_made([*first, decode_tosa(record.tosa).main.outputs[wrong.difference.output]], record)
 
 
 def _surroundings(tosa: bytes | None, wrong: WrongOutput, comparison: DelegateComparison) -> Place | None:

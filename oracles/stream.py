@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
-from harness.case.place import Fact, Place
+from harness.case.place import Fact
 from harness.ethosu.records import StreamIssue
+from harness.evidence.inspection.origins import call_made
 from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.observation import Mismatch, Observation, Oracle
+from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle
 from harness.evidence.references import first_of_each
 from harness.locate.divergence import DelegateComparison
 from harness.triage.unjudged.execution import of_streams
@@ -31,12 +32,12 @@ VELA = "Vela"
 def judge(observation: Observation) -> list[Mismatch]:
     """At most one mismatch for each delegate, kind and operation."""
     compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
-    tosa = {record.name: record.tosa for record in observation.lowering.delegates}
+    records = {record.name: record for record in observation.lowering.delegates}
     found = [
         mismatch
         for delegate, comparison in compared.items()
         for mismatch in first_of_each(
-            (_mismatch(delegate, issue, _place(comparison, issue, tosa.get(delegate))) for issue in comparison.issues),
+            (_mismatch(delegate, issue, comparison, records.get(delegate)) for issue in comparison.issues),
             lambda mismatch: (mismatch.kind, mismatch.signature, mismatch.information),
         )
     ]
@@ -54,19 +55,13 @@ def judge(observation: Observation) -> list[Mismatch]:
     ]
 
 
-def _place(comparison: DelegateComparison, issue: StreamIssue, tosa: bytes | None) -> Place | None:
-    """The TOSA operators that the step makes; where nothing tells them, what is wrong, or what leaves the delegate."""
-    if tosa is None or not issue.certain:
-        return None
-    block = decode_tosa(tosa).main
-    step = issue.step
-    facts: dict[str, Fact] = {"issue": issue.kind, **dict(issue.seen)}
-    made: list[str] = []
-    if step is not None:
-        facts |= comparison.step_facts.get(step, {})
-        made = _made_by(step, facts.get("other"), comparison.tensors, block)
+def _tensors(
+    comparison: DelegateComparison, issue: StreamIssue, block: TosaBlock, facts: Mapping[str, Fact]
+) -> list[str]:
+    """The tensors that the step makes; where nothing tells them, what is wrong, or what leaves the delegate."""
+    made = [] if issue.step is None else _made_by(issue.step, facts.get("other"), comparison.tensors, block)
     wrong = [output.origin.tensor for output in comparison.wrong if output.origin is not None]
-    return tosa_place(block, made or [*filter(None, wrong)] or block.outputs, facts)
+    return made or [*filter(None, wrong)] or [*block.outputs]
 
 
 def _made_by(step: int, other: Fact | None, tensors: Mapping[int, str], block: TosaBlock) -> list[str]:
@@ -86,7 +81,17 @@ def _made_by(step: int, other: Fact | None, tensors: Mapping[int, str], block: T
     return found
 
 
-def _mismatch(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatch:
+def _mismatch(
+    delegate: str, issue: StreamIssue, comparison: DelegateComparison, record: DelegateRecord | None
+) -> Mismatch:
+    place, node = None, ""
+    if record is not None and record.tosa is not None and issue.certain:
+        block = decode_tosa(record.tosa).main
+        facts: dict[str, Fact] = {"issue": issue.kind, **dict(issue.seen)}
+        if issue.step is not None:
+            facts |= comparison.step_facts.get(issue.step, {})
+        tensors = _tensors(comparison, issue, block, facts)
+        place, node = tosa_place(block, tensors, facts), call_made(tensors, record)
     which = "" if issue.step is None else f" operation {issue.step}"
     at = "" if issue.offset is None else f" at {issue.offset:#06x}"
     measured: dict[str, float | int | str | bool] = {"delegate": delegate}
@@ -104,6 +109,7 @@ def _mismatch(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatc
         signature=issue.operation,
         information=not issue.certain,
         place=place,
+        node=node,
     )
 
 

@@ -206,6 +206,7 @@ class Mismatch:
     :param information: worth telling and no defect; counts as a finding only if asked for.
     :param detail: lines that show the place, for people: a disassembly.
     :param place: the operators around it, for conditions of corpus entries; None where nothing tells.
+    :param node: the node of the case's graph that it is about (``NodeState.call``); empty where nothing tells.
     :param signature: message with names and numbers removed where the kind alone would merge
         different causes (exceptions); part of the bucket.
     """
@@ -222,6 +223,7 @@ class Mismatch:
     information: bool = False
     detail: str = ""
     place: Place | None = None
+    node: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

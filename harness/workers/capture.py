@@ -8,6 +8,8 @@ What ``configure`` leaves float (``set_module_name`` or ``set_module_type`` with
 recorded as the recipe's ``float=`` nodes, so that the stored case replays without the file; a
 run of ``check`` itself uses the real function on the real module.
 
+Where in the user's files each node was called is written beside the case (``harness.case.call_sites``).
+
 Executes the user's file and imports torch; runs in worker processes only.
 """
 
@@ -28,11 +30,12 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from harness.case.arrays import Array
 from harness.case.aten import referenced
+from harness.case.call_sites import CallSite, write_call_sites
 from harness.case.case import DTYPES, Case, Constant, Distribution, Graph, Input, Node, TensorType, encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
 from harness.case.recipe import parse_recipe
-from harness.compat.states import operator_name
+from harness.compat.states import called_at, operator_name
 from harness.workers.protocol import Captured, CaptureTask
 
 
@@ -85,7 +88,26 @@ def _captured(names: dict[str, Any], file: Path, folder: Path, target: str, reci
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "tensors.safetensors")
     (folder / "case.json").write_bytes(encode_case(case))
+    write_call_sites(folder, _call_sites(exported, file, type(names["model"]).__name__))
     return Captured(case=str(folder / "case.json"), float_nodes=floats)
+
+
+def _call_sites(exported: Any, file: Path, model: str) -> dict[str, CallSite]:
+    """Where each call is made, by its node's name.
+
+    :param file: stands for a line that none of the user's files has.
+    :param model: stands for the path of the model itself.
+    """
+    found, here = {}, Path.cwd()
+    for node in exported.graph.nodes:
+        if node.op != "call_function":
+            continue
+        path, line = called_at(node) or (file.absolute(), 0)
+        modules = [str(path) for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+        inside = modules[-1].removeprefix("L['self']").removeprefix(".") if modules else ""
+        shown = path.relative_to(here) if path.is_relative_to(here) else path
+        found[node.name] = CallSite(module=inside or model, file=str(shown), path=str(path), line=line)
+    return found
 
 
 def load_file(file: Path) -> dict[str, Any]:

@@ -132,6 +132,7 @@ def compile_case(
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
         record = LoweringRecord(
             domains=quantized.domains if quantized else {},
+            reference=quantized.states if quantized else {},
             mutated=_changed(model, before),
             unfinished=error.unfinished if isinstance(error, LoweringFailed) else None,
             seconds=dict(clock.seconds),

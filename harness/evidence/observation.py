@@ -89,6 +89,18 @@ class ValueType:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What Vela expects of one delegate (its own words: for real figures run it on an FVP or FPGA).
+
+    :param cycles: of the NPU's clock, for one inference.
+    :param clock: Hz of the system configuration that it was compiled for.
+    """
+
+    cycles: int
+    clock: float
+
+
+@dataclass(frozen=True)
 class DelegateRecord:
     """One delegate of the lowered program.
 
@@ -101,6 +113,7 @@ class DelegateRecord:
     :param results: type of each value that the program takes from it, in order; None for a result
         that nothing reads.
     :param trace: what the Arm passes did to it.
+    :param estimate: Vela's; None for other backends, and where Vela wrote none.
     """
 
     name: str
@@ -113,6 +126,7 @@ class DelegateRecord:
     arguments: tuple[ValueType, ...] = ()
     results: tuple[ValueType | None, ...] = ()
     trace: PassTrace | None = None
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True)

@@ -137,14 +137,12 @@ def check(
                     profile=True,
                 )
             )
-        stages.estimate.cases, stages.estimate.jobs = len(tasks), jobs
-        stages.estimate.guess = FIRST_GUESS[0] + FIRST_GUESS[1] * size
+        stages.expect(len(tasks), jobs, FIRST_GUESS[0] + FIRST_GUESS[1] * size)
         tally.again = Again(corrections, engine, tasks[0].probes)
         tally.graphs = 1
         profiles = {}
         for result in pool.run(tasks):
             tally.add(result)
-            stages.done(labels[result.case])
             profiles[labels[result.case]] = result.profile
     for result in tally.invalid:
         tally.problems.append(f"{file}: the model {result.invalid}; make it run in eager first")

@@ -18,11 +18,13 @@ from rich.console import Console
 from rich.status import Status
 
 from harness.reports.reporting.words import duration
-from harness.workers.protocol import Question
+from harness.workers.protocol import CompareTask, Question, Task
 
 TOLD_AFTER = 10.0
 """Seconds after which a log tells a stage; a stage that is over sooner is not told there."""
 TICK = 0.5
+COUNTED = (Task, CompareTask)
+"""Questions that an estimate is made of."""
 
 
 @dataclass
@@ -106,23 +108,28 @@ class Stages:
             self._live.stop()
 
     def told(self, task: Question, stage: str, run: str) -> None:
-        """A stage of a question begins."""
+        """A stage of a question begins; an empty one: the question is answered."""
         now, name = self._clock(), self._label(task)
         with self._lock:
-            before = self._going.get(name)
-            self._going[name] = _Going(stage, run, now, before.begun if before else now, now + TOLD_AFTER)
+            before = self._going.pop(name, None)
+            begun = before.begun if before else now
+            if stage:
+                self._going[name] = _Going(stage, run, now, begun, now + TOLD_AFTER)
+            elif isinstance(task, COUNTED):
+                self.estimate.took.append(now - begun)
 
-    def done(self, name: str) -> None:
-        """The case of that label is done."""
+    def expect(self, cases: int, jobs: int = 1, guess: float | None = None) -> None:
+        """So many cases come next.
+
+        :param guess: seconds that one may take.
+        """
         with self._lock:
-            going = self._going.pop(name, None)
-            if going is not None:
-                self.estimate.took.append(self._clock() - going.begun)
+            self.estimate = Estimate(cases, jobs, guess)
 
     def say(self, text: str) -> None:
         """Something that is worth a line: ahead of the live one, if there is one."""
         if self._live:
-            self._head = text
+            self._console.print(f"armdiff: {text}", markup=False, highlight=False)
         else:
             self._print(text)
 
@@ -130,7 +137,7 @@ class Stages:
         """The live line, as rich asks for it several times a second."""
         now = self._clock()
         with self._lock:
-            oldest = min(self._going.items(), key=lambda item: item[1].since, default=None)
+            oldest = min(self._going.items(), key=lambda item: item[1].begun, default=None)
             more = len(self._going) - 1
         if oldest is None:
             return self._head

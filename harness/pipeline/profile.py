@@ -23,8 +23,8 @@ from harness.evidence.observation import Observation
 from harness.evidence.references import EAGER, FVP, MODEL, QUANTIZED, TOSA
 from harness.pipeline.probes.results import FallenBack
 
-QUANTIZERS = "quantized_decomposed."
-"""How the names of quantize and dequantize nodes begin: they are counted nowhere."""
+_UNCOUNTED = ("quantized_decomposed.", "getitem")
+"""How the names begin of what is no operator of the model: quantizing, and taking one of several results."""
 
 
 class Fallback(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ def profile_of(observation: Observation) -> Profile | None:
         return None
     fallen: tuple[FallenBack, ...] = observation.probes.get("delegation", ())
     starts = [item.trace.start for item in record.delegates if item.trace is not None]
-    delegated = [name for item in record.delegates for name in item.operators if not name.startswith(QUANTIZERS)]
+    delegated = [name for item in record.delegates for name in item.operators if _is_counted(name)]
     leg = next((name for name in (FVP, MODEL, TOSA) if name in observation.legs and observation.legs[name].ran), "")
     blocks = [*_blocks(observation)]
     estimates = [item.estimate for item in record.delegates]
@@ -109,7 +109,7 @@ def profile_of(observation: Observation) -> Profile | None:
     whole = bool(known) and len(known) == len(estimates)
     return Profile(
         delegates=len(record.delegates),
-        operators=(len(delegated), len(record.fallback)),
+        operators=(len(delegated), sum(map(_is_counted, record.fallback))),
         macs=(sum(map(_macs_of, starts)), sum(item.macs for item in fallen)),
         fallback=_by_reason(fallen),
         leg=leg,
@@ -125,6 +125,10 @@ def profile_of(observation: Observation) -> Profile | None:
     )
 
 
+def _is_counted(operator: str) -> bool:
+    return not operator.startswith(_UNCOUNTED)
+
+
 def _macs_of(start: Snapshot) -> int:
     """Multiply-accumulates of a delegate's graph as it was before the passes."""
     total = 0
@@ -138,6 +142,8 @@ def _macs_of(start: Snapshot) -> int:
 def _by_reason(fallen: Sequence[FallenBack]) -> tuple[Fallback, ...]:
     groups: dict[tuple[str, str], list[FallenBack]] = {}
     for item in fallen:
+        if not _is_counted(item.operator):
+            continue
         reason = "the recipe leaves it, or its neighbour, float" if item.float_by_recipe else item.reason
         groups.setdefault((item.operator, reason), []).append(item)
     return tuple(

@@ -25,7 +25,9 @@ from harness.case.errors import CannotRun
 from harness.workers.protocol import Answer, Question, Run, Stage, receive, send
 
 Listener = Callable[[Question, str, str], None]
-"""Is told the question, the stage that begins, and the run of the case that it belongs to (empty for the first)."""
+"""Is told the question, the stage that begins, and the run of the case that it belongs to (empty for the first); an
+empty stage when the question is answered.
+"""
 
 
 def nobody(task: Question, stage: str, run: str) -> None:
@@ -102,7 +104,7 @@ class Worker:
     def ask(self, task: Question, told: Listener = nobody) -> Answer | Death:
         """Put a question and wait for the answer, or for the end of the process.
 
-        :param told: called with each stage as it begins.
+        :param told: called with each stage as it begins, and at the end.
         """
         assert self.process.stdin
         assert self.process.stdout
@@ -125,6 +127,7 @@ class Worker:
         finally:
             answered.set()
             watch.join()
+            told(task, "", run)
         return Death(self._broken or _name_of(self.process.wait()), stage, self.last_output())
 
     def _watch(self, answered: threading.Event) -> None:

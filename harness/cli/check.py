@@ -63,7 +63,7 @@ FIRST_GUESS = (4.0, 0.25)
 @jobs_option
 @click.option(
     "--probes",
-    type=click.Choice(["all", "none"]),
+    type=click.Choice(["default", "all", "none"]),
     help=f"Extra compiles that some oracles need. Default: all for a model of up to {PROBED} operators, else none.",
 )
 @correction_option

@@ -131,7 +131,10 @@ def _call(stack: str) -> str:
 
 
 def called_at(node: torch.fx.Node) -> tuple[Path, int] | None:
-    """The innermost line outside installed packages and armdiff that a node was called from, if one was noted."""
+    """The line of the user's innermost ``forward`` that a node was called from, if one was noted.
+
+    Of a stack, ``torch.export`` notes the frames of functions that are called ``forward``.
+    """
     return _place(node.meta.get("stack_trace") or "")
 
 

@@ -23,6 +23,24 @@ from harness.workers.protocol import CompareTask, Question, Task
 TOLD_AFTER = 10.0
 """Seconds after which a log tells a stage; a stage that is over sooner is not told there."""
 TICK = 0.5
+WORDS = {
+    "import": "importing torch and executorch",
+    "build": "building the module",
+    "prepare": "annotating",
+    "calibrate": "calibrating",
+    "convert": "quantizing",
+    "export": "exporting",
+    "export-quantized": "exporting what was quantized",
+    "lower": "partitioning and Arm passes",
+    "vela": "compiling with Vela",
+    "emit": "emitting the .pte",
+    "probe": "working out what rounding allows",
+    "probe:streams": "executing the command streams step by step",
+    "oracles": "judging",
+    "blame": "looking for the pass to blame",
+    "prove": "beginning anew",
+}
+"""What a stage does; legs and probes have names of their own."""
 COUNTED = (Task, CompareTask)
 """Questions that an estimate is made of."""
 
@@ -157,7 +175,7 @@ class Stages:
 
     def _described(self, name: str, going: _Going, now: float) -> str:
         run = f", {going.run}" if going.run else ""
-        return f"{name}{run}: {going.stage} for {duration(now - going.since)}"
+        return f"{name}{run}: {_in_words(going.stage)} for {duration(now - going.since)}"
 
     def _total(self, now: float) -> str:
         with self._lock:
@@ -174,3 +192,10 @@ class Stages:
 
     def _print(self, text: str) -> None:
         click.echo(f"armdiff: {text}", err=True)
+
+
+def _in_words(stage: str) -> str:
+    """A stage as whoever waits reads it."""
+    kind, _, name = stage.partition(":")
+    named = {"leg": f"running {name}", "probe": f"probing {name}"} if name else {}
+    return WORDS.get(stage) or named.get(kind, stage)

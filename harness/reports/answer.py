@@ -21,6 +21,8 @@ from harness.reports.listing import about_the_run, counted_as, described, with_u
 from harness.triage.unjudged import counting
 
 Detail = Literal["quiet", "normal", "full"]
+ADVISED = "armdiff doctor"
+"""What a reason names that ``armdiff doctor`` has the remedy for, in the place of details."""
 NOT_APPLICABLE = "has no command stream"
 """How the reason ends for which a leg does not apply to a target at all."""
 
@@ -96,8 +98,8 @@ class Answer:
         for leg, reasons in self.tally.skipped.items():
             why = [item for item in reasons if not item.endswith(NOT_APPLICABLE) and not item.startswith(NOT_ASKED)]
             if why:
-                short = dict.fromkeys(reason.partition(": ")[0] for reason in why)
-                doctor = " ('armdiff doctor' says what to do)" if any("armdiff doctor" in item for item in why) else ""
+                short = dict.fromkeys(item.partition(": ")[0] if ADVISED in item else item for item in why)
+                doctor = " ('armdiff doctor' says what to do)" if any(ADVISED in item for item in why) else ""
                 yield f"{leg} did not run: {', '.join(short)}{doctor}"
 
 

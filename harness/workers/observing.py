@@ -174,8 +174,9 @@ def execute(
         results[name] = LegResult(skipped=reason) if reason else _run_leg(legs()[name], lowered, inputs, clock)
     with clock.stage("probe"):
         observation = replace(_allowances(case, lowered, inputs), lowering=compiled.record, legs=results)
-        streams = {}
-        if absent.get(MODEL, "") is None:
+    streams = {}
+    if absent.get(MODEL, "") is None:
+        with clock.stage("probe:streams"):
             streams = {compared.NAME: compared.compared_delegates(case, lowered, inputs)}
     scene = Scene(
         case, options.tensors, options.configure, compiled.fresh, compiled.model, inputs, quantized, lowered, results

@@ -34,9 +34,9 @@ def test_a_log_is_told_what_takes_ten_seconds_and_again_when_that_has_doubled(st
     for clock.now in (9.0, 10.0, 15.0, 20.0, 39.0, 40.0):
         told[clock.now] = stages.due()
     assert {now: lines for now, lines in told.items() if lines} == {
-        10.0: ["one: lower for 10 s; 10 s in all"],
-        20.0: ["one: lower for 20 s; 20 s in all"],
-        40.0: ["one: lower for 40 s; 40 s in all"],
+        10.0: ["one: partitioning and Arm passes for 10 s; 10 s in all"],
+        20.0: ["one: partitioning and Arm passes for 20 s; 20 s in all"],
+        40.0: ["one: partitioning and Arm passes for 40 s; 40 s in all"],
     }
 
 
@@ -47,7 +47,7 @@ def test_a_stage_that_is_over_sooner_is_not_told(stages, clock):
     clock.now = 18.0
     assert stages.due() == []
     clock.now = 19.0
-    assert stages.due() == ["one, again: leg:eager for 10 s; 19 s in all"]
+    assert stages.due() == ["one, again: running eager for 10 s; 19 s in all"]
     stages.told(TASKS["one"], "", "again")
     clock.now = 99.0
     assert stages.due() == []
@@ -59,11 +59,12 @@ def test_the_live_line_shows_the_oldest_case_and_what_is_left(stages, clock):
     stages.told(TASKS["one"], "lower", "with correction neg-rescaled")
     clock.now = 10.0
     stages.told(TASKS["two"], "vela", "")
-    text = stages.__rich__()
-    assert text == "one, with correction neg-rescaled: lower for 10 s (and 1 more); 10 s in all, about 40 s left"
+    text, *times = stages.__rich__().split("; ")
+    assert text == "one, with correction neg-rescaled: partitioning and Arm passes for 10 s (and 1 more)"
+    assert times == ["10 s in all, about 40 s left"]
     clock.now = 20.0
     stages.told(TASKS["one"], "", "")  # it took 20 s, not 30: two times 20, of which 10 are over, by two workers
-    assert stages.__rich__() == "two: vela for 10 s; 20 s in all, about 15 s left"
+    assert stages.__rich__() == "two: compiling with Vela for 10 s; 20 s in all, about 15 s left"
 
 
 def test_capturing_counts_in_no_estimate(stages, clock):

@@ -107,9 +107,10 @@ def call_made(tensors: Iterable[str], delegate: DelegateRecord) -> str:
     origins = origins_of(delegate.trace, block)
     for name in tensors:
         producer = block.producers.get(name)
-        origin = origins.of[producer.index] if producer is not None else None
-        if origin is not None and (call := delegate.trace.start.call(origin)):
-            return call
+        for operator in (producer, behind_moves(producer, block)):  # a pass's own transpose has no origin
+            origin = origins.of[operator.index] if operator is not None else None
+            if origin is not None and (call := delegate.trace.start.call(origin)):
+                return call
     return ""
 
 

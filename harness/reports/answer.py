@@ -62,6 +62,8 @@ class Answer:
             if detail == "full":
                 yield from self._in_full(problem)
         if detail != "quiet":
+            if self.problems and detail == "normal":
+                yield ""
             yield from self._programs()
             yield from self._about(detail)
         yield with_unjudged(verdict_of(self.problems, allow_known=self.allow_known), self.tally)
@@ -73,8 +75,6 @@ class Answer:
         yield ""
 
     def _programs(self) -> Iterator[str]:
-        if self.problems:
-            yield ""
         for target in self.targets:
             profile = self.profiles.get(target)
             if profile is not None:

@@ -72,7 +72,7 @@ class ShardItem(pytest.Item):
         from harness.campaign.run_folder import set_aside
         from harness.case.target import DEFAULT_TARGETS, parse_target
         from harness.cli.options import read_seconds
-        from harness.reports.listing import listing, verdict
+        from harness.reports.listing import counted_as, listing, verdict
         from harness.workers.pool import Pool
 
         option = self.config.option
@@ -93,7 +93,8 @@ class ShardItem(pytest.Item):
         corpus = _known(self.config)
         tally = run_campaign(options, corpus, lambda *_: None, workers=Pool)
         lines = listing(tally)
-        self.add_report_section("call", "armdiff", "\n".join([f"{tally.graphs} graphs, {tally.cases} cases", *lines]))
+        head = f"{counted_as(tally.graphs, 'graph')}, {counted_as(tally.cases, 'case')}"
+        self.add_report_section("call", "armdiff", "\n".join([head, *lines]))
         if tally.stopped:
             pytest.fail(tally.stopped, pytrace=False)
         if tally.new:

@@ -63,8 +63,10 @@ def listing(tally: Tally, *, verbose: bool = False) -> list[str]:
 
 
 def counted_as(count: int, noun: str) -> str:
-    """``1 finding``, ``3 findings``."""
-    return f"{count} {noun}{'s' * (count != 1)}"
+    """``1 finding``, ``3 findings``, ``0 entries``."""
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count} {noun}s"
 
 
 def _headed(findings: Sequence[Finding], state: str) -> str:

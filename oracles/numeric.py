@@ -215,11 +215,8 @@ def _delegates(observation: Observation) -> Iterator[Mismatch]:
 
 
 def _call(record: DelegateRecord, wrong: WrongOutput) -> str:
-    """The case's node that the first wrong tensor, or else the output, was made for."""
-    if record.tosa is None:
-        return ""
-    first = [wrong.origin.tensor] if wrong.origin is not None else []
-    return call_made([*first, decode_tosa(record.tosa).main.outputs[wrong.difference.output]], record)
+    """The case's node that the first wrong tensor was made for; empty where which one that is could not be told."""
+    return "" if wrong.origin is None else call_made([wrong.origin.tensor], record)
 
 
 def _surroundings(tosa: bytes | None, wrong: WrongOutput, comparison: DelegateComparison) -> Place | None:

@@ -119,7 +119,7 @@ def _problem(group: Sequence[Finding], entry: Entry | None, subject: Subject) ->
     severity: Severity = "note" if all(item.information for item in group) else "error"
     if severity == "error" and entry is not None and entry.status.harmless and _is_harmless(group):
         severity = "warning"
-    title = _title(first) if entry is None or first.information else entry.status.title
+    title = entry.status.title if entry is not None and first.known else _title(first)
     return Problem(severity, title, tuple(group), _nodes(group, entry, subject))
 
 
@@ -129,7 +129,7 @@ def _is_harmless(group: Iterable[Finding]) -> bool:
 
 
 def _title(finding: Finding) -> str:
-    """What a finding is called that no entry explains."""
+    """What a finding is called that is not proved to be an entry's: in its own words, whatever it is like."""
     if finding.oracle == CRASH or finding.information:
         return _shortened(finding.message)
     wrong = f"{finding.kind}: the compiled model {oracle_named(finding.oracle).wrong}"

@@ -175,14 +175,14 @@ class Stages:
 
     def _described(self, name: str, going: _Going, now: float) -> str:
         run = f", {going.run}" if going.run else ""
-        return f"{name}{run}: {_in_words(going.stage)} for {duration(now - going.since)}"
+        return f"{name}{run}: {_in_words(going.stage)} for {duration(int(now - going.since))}"
 
     def _total(self, now: float) -> str:
         with self._lock:
             running = sum(now - going.begun for going in self._going.values())
         left = self.estimate.left(running)
-        return f"{duration(now - self._started)} in all" + (
-            f", about {duration(left)} left" if left is not None else ""
+        return f"{duration(int(now - self._started))} in all" + (
+            f", about {duration(max(1, round(left)))} left" if left is not None else ""
         )
 
     def _watch(self) -> None:

@@ -17,7 +17,8 @@ alignment of 16: VelaBinStream.cpp, and the least that Vela's ``--cpu-tensor-ali
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.artifacts.planning import plan_faults
@@ -36,6 +37,7 @@ from harness.evidence.delegate_io import (
     shared_root,
     tosa_against_vela,
 )
+from harness.evidence.inspection.origins import call_made
 from harness.evidence.inspection.surroundings import tosa_place
 from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle
 
@@ -262,6 +264,22 @@ def _retyped(delegate: _Delegate, seen: Sequence[Disagreement | None]) -> str | 
     return who.pop() if len(who) == 1 and alike else None
 
 
+def _lost(names: Sequence[str], table: Sequence[VelaIO], block: TosaBlock) -> list[str]:
+    """Tensors of the TOSA graph's border whose sizes, in whatever order, no entry of the payload's table has."""
+    there = Counter(_sizes(io.shape) for io in table)
+    lost = []
+    for name in names:
+        sizes = _sizes(block.tensors[name].shape)
+        if there[sizes] == 0:
+            lost.append(name)
+        there[sizes] -= 1
+    return lost
+
+
+def _sizes(shape: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(size for size in shape if size != 1))
+
+
 def _compiled(delegate: _Delegate, block: TosaBlock | None, payload: VelaPayload) -> Iterator[Mismatch]:
     """The TOSA graph against the payload's tables, and the tables against the scratch memory."""
     for side, table in (("input", payload.inputs), ("output", payload.outputs)):
@@ -271,7 +289,8 @@ def _compiled(delegate: _Delegate, block: TosaBlock | None, payload: VelaPayload
                 count = _count(
                     delegate, side, "its payload has", len(table), "the TOSA graph that Vela compiled", wanted
                 )
-                yield replace(count, place=tosa_place(block, wanted, {}))
+                node = call_made(_lost(wanted, table, block), delegate.record)
+                yield replace(count, place=tosa_place(block, wanted, {}), node=node)
             else:
                 pairs = zip([block.tensors[name] for name in wanted], table, strict=True)
                 seen = [tosa_against_vela(tensor, io, side) for tensor, io in pairs]

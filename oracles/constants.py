@@ -77,6 +77,7 @@ def _mismatch(analysis: Analysis, item: Judged) -> Mismatch:
         measured=item.measured,
         signature=start.target if start is not None else "",
         place=tosa_place(analysis.block, [item.tensor], {}),
+        node=analysis.trace.start.call(item.origin or ""),
     )
 
 

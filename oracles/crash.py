@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from harness.evidence.observation import CRASH, Failure, Mismatch, Observation, Oracle, headline
+from harness.evidence.observation import CRASH, Failure, LoweringRecord, Mismatch, Observation, Oracle, headline
 from harness.triage.unjudged.execution import of_failures
 
 SIGNATURE_LENGTH = 120
@@ -40,7 +40,16 @@ def signature(failure: Failure) -> str:
     return "|".join((failure.type, normalized(failure.message), failure.frame or "-"))
 
 
-def _mismatch(failure: Failure, legs: tuple[str, str] | None) -> Mismatch:
+def _call(failure: Failure, record: LoweringRecord) -> str:
+    """The case's node that upstream was working on."""
+    name = (failure.node or "").split(" ", 1)[0]  # its operator follows in brackets
+    graphs = [record.reference]
+    if record.unfinished is not None:
+        graphs = [record.unfinished.last.nodes, record.unfinished.start.nodes, *graphs]
+    return next((graph[name].call for graph in graphs if name in graph and graph[name].call), "")
+
+
+def _mismatch(failure: Failure, legs: tuple[str, str] | None, record: LoweringRecord) -> Mismatch:
     where = f" in {failure.pass_name}" if failure.pass_name else ""
     where += f" at {failure.node}" if failure.node else ""
     return Mismatch(
@@ -52,14 +61,16 @@ def _mismatch(failure: Failure, legs: tuple[str, str] | None) -> Mismatch:
         message=f"{failure.type}{where} during {failure.stage}: {headline(failure.message)[:300]}",
         measured={"type": failure.type, "frame": failure.frame or "", "node": failure.node or ""},
         signature=signature(failure),
+        node=_call(failure, record),
     )
 
 
 def judge(observation: Observation) -> list[Mismatch]:
     """One mismatch a failure."""
     if observation.failure is not None:
-        return [_mismatch(observation.failure, None)]
-    return [_mismatch(leg.failure, (name, name)) for name, leg in observation.legs.items() if leg.failure]
+        return [_mismatch(observation.failure, None, observation.lowering)]
+    failed = ((name, leg.failure) for name, leg in observation.legs.items() if leg.failure)
+    return [_mismatch(failure, (name, name), observation.lowering) for name, failure in failed]
 
 
 ORACLE = Oracle(

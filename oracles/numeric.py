@@ -185,9 +185,9 @@ def _disagreement(observation: Observation, found: Difference) -> Mismatch:
 def _delegates(observation: Observation) -> Iterator[Mismatch]:
     """Delegates whose payload does not compute what its TOSA graph says."""
     compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
-    tosa = {record.name: record.tosa for record in observation.lowering.delegates}
+    records = {record.name: record for record in observation.lowering.delegates}
     for name, comparison in compared.items():
-        yield from wrong_values(name, tosa.get(name), comparison)
+        yield from wrong_values(name, comparison, records.get(name))
 
 
 def _codes(worst: Comparison, got: Array, wanted: Array, observation: Observation) -> str:

@@ -80,6 +80,7 @@ def _of_fault(fault: Fault, where: str, trace: PassTrace) -> Mismatch:
         measured={"node": fault.node},
         signature=fault.operator,
         place=trace_place(trace.start, fault.node),
+        node=trace.start.call(fault.node),
     )
 
 
@@ -98,6 +99,7 @@ def _of_problem(problem: Problem, analysis: Analysis) -> Mismatch:
         f"{problem.operator.op}{stands_for})",
         measured=problem.measured,
         place=tosa_place(analysis.block, problem.operator.outputs, _numbers(problem.measured)),
+        node=analysis.trace.start.call(str(problem.measured.get("node", origin or ""))),
         signature="" if unbounded else start.target if start is not None else problem.operator.op,
     )
 

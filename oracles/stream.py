@@ -23,11 +23,11 @@ from oracles.buffers import delegates_at_fault
 def judge(observation: Observation) -> list[Mismatch]:
     """At most one mismatch for each delegate, kind and operation."""
     compared: dict[str, DelegateComparison] = observation.probes.get("streams", {})
-    tosa = {record.name: record.tosa for record in observation.lowering.delegates}
+    records = {record.name: record for record in observation.lowering.delegates}
     found = [
         mismatch
         for delegate, comparison in compared.items()
-        for mismatch in wrong_stream(delegate, tosa.get(delegate), comparison)
+        for mismatch in wrong_stream(delegate, comparison, records.get(delegate))
     ]
     stopped = {
         delegate: comparison

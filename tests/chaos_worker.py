@@ -50,12 +50,13 @@ def main() -> None:
         announce: Callable[[str], None],
         cache: WorkerCache | None = None,
         remembered: Remembered | None = None,
+        begins: Callable[[str], None] = lambda name: None,
     ) -> CaseResult:
         way = planted.get(Path(task.case).stem)
         if way is not None:
             announce("lower")
             WAYS[way]()
-        return run(task, announce, cache, remembered)
+        return run(task, announce, cache, remembered, begins)
 
     case_run.run_task = run_or_die
     worker.main()

@@ -57,7 +57,7 @@ def border_of(tosa: bytes, payload: VelaPayload) -> Border:
             return Border(chosen, tuple(block.tensors[name] for name in block.outputs))
     raise BadInput(
         "Vela payload",
-        f"has {len(payload.inputs)} inputs and {len(payload.outputs)} outputs, the TOSA graph {len(block.inputs)} "
+        f"has inputs: {len(payload.inputs)}, outputs: {len(payload.outputs)}; the TOSA graph has {len(block.inputs)} "
         f"({len(used)} that something reads) and {len(block.outputs)}",
         "report it to Vela: what it compiled is not this graph",
     )

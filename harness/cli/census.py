@@ -18,6 +18,7 @@ from harness.cli.options import correction_option, jobs_option, json_option, out
 from harness.cli.results import finish, write_json
 from harness.corrections import chosen
 from harness.pipeline.probes import ProbeMode
+from harness.reports.listing import counted_as
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.masking import Masking
 from harness.workers.pool import Pool
@@ -72,7 +73,7 @@ def census(
     if json_file != "-":
         for line in drawn.lines():
             click.echo(line)
-    finish(tally, json_file, f"{tally.graphs} graphs on {target} (seed {seed})", census=drawn.data())
+    finish(tally, json_file, f"{counted_as(tally.graphs, 'graph')} on {target} (seed {seed})", census=drawn.data())
 
 
 def _masking(options: Options, json_file: str | None) -> None:
@@ -85,7 +86,7 @@ def _masking(options: Options, json_file: str | None) -> None:
         for answer in pool.mask(tasks):
             if answer.problem is None:
                 made.add(answer.counts)
-            reporter.say(f"{made.cases} cases lowered")
+            reporter.say(f"{counted_as(made.cases, 'case')} lowered")
     shares = {
         family: {"cases": cases, "known": known_share, "resembling": alike}
         for family, (cases, known_share, alike) in made.shares.items()

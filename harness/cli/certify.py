@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import click
@@ -23,11 +22,14 @@ from harness.case.errors import CannotRun
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, seed_option
 from harness.cli.results import write_json
+from harness.cli.stages import Stages
 from harness.compat.releases import installed, release_line
 from harness.corrections import Correction, chosen, corrections, find_correction
 from harness.corrections.patch import diff_of, patched_package
+from harness.reports.listing import counted_as
 from harness.triage.corpus import corpus_folders, entries
 from harness.workers.pool import Pool
+from harness.workers.protocol import named_by
 
 
 @click.command()
@@ -64,9 +66,11 @@ def certify(
     need_environment()
     folder = out / (release_line() or "unknown")
     made: list[Certificate] = []
-    with Pool(jobs) as pool:
+    stages = Stages(lambda task: Path(named_by(task)).stem)
+    with Pool(jobs, told=stages.told) as pool, stages:
         plan = Plan(wanted, entries(corpus_folders(required=True)), graphs, seed, out)
-        for correction, certificate in zip(wanted, Certifier(plan, pool, _Progress()).certificates(), strict=True):
+        certifier = Certifier(plan, pool, stages.say, lambda cases: stages.expect(cases, jobs))
+        for correction, certificate in zip(wanted, certifier.certificates(), strict=True):
             if patch and certificate.verdict == "certified":
                 certificate = _patched(correction, certificate, folder, plan, pool)
             made.append(certificate)
@@ -84,7 +88,7 @@ def certify(
     )
     refused = sum(item.verdict == "refused" for item in made)
     if json_file != "-":
-        click.echo(f"{len(made)} certificates on {installed_line()}: {refused} refused")
+        click.echo(f"{counted_as(len(made), 'certificate')} on {installed_line()}: {refused} refused")
     sys.exit(1 if refused else 0)
 
 
@@ -118,14 +122,3 @@ def _patched(correction: Correction, certificate: Certificate, folder: Path, pla
         why = f"the exported patch does not give what the correction gives: {difference}"
         return msgspec.structs.replace(certificate, verdict="refused", why=why, patch=file.name)
     return msgspec.structs.replace(certificate, patch=file.name)
-
-
-class _Progress:
-    """Lines on standard error, with the time."""
-
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-
-    def __call__(self, line: str) -> None:
-        seconds = time.monotonic() - self._started
-        click.echo(f"armdiff: {seconds:5.0f} s  {line}", err=True)

@@ -2,21 +2,26 @@
 
 The user's file is executed in a worker only. A model that fails in eager, or a file that defines
 no model, is bad input and no finding.
+
+The verdict is about this model: whether a bug is known is no comfort to whoever ships it. So every finding makes the
+exit status 1, unless ``--allow-known`` says otherwise.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
+import msgspec
 
-from harness.campaign.campaign import Progress
 from harness.campaign.replay_command import Again
-from harness.campaign.summary import Tally
+from harness.campaign.summary import Tally, as_json
+from harness.case.call_sites import read_call_sites
 from harness.case.errors import ArmdiffError, BadInput
+from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
-from harness.cli.console import Reporter
 from harness.cli.environment import need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -25,19 +30,26 @@ from harness.cli.options import (
     json_option,
     no_warm_option,
     out_option,
-    probes_option,
     strict_option,
     target_option,
-    verbose_option,
 )
-from harness.cli.results import finish
+from harness.cli.results import write_json
+from harness.cli.stages import Stages
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
-from harness.reports.listing import counted_as
+from harness.reports.answer import Answer, Detail
+from harness.reports.linting import Subject
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.workers.pool import Pool
-from harness.workers.protocol import CaptureTask, Task
+from harness.workers.protocol import CaptureTask, Question, Task, named_by
+
+PROBED = 150
+"""Operators up to which a model is probed unasked: probes compile it some three times more."""
+LIMIT = 1800.0
+"""Seconds that one target may take, with all runs that prove its findings: somebody watches, and may interrupt."""
+FIRST_GUESS = (4.0, 0.25)
+"""Seconds that a target takes, and each operator of the model: what the first estimate rests on."""
 
 
 @click.command()
@@ -49,10 +61,16 @@ from harness.workers.protocol import CaptureTask, Task
 @target_option
 @engine_option
 @jobs_option
-@probes_option("all")
+@click.option(
+    "--probes",
+    type=click.Choice(["default", "all", "none"]),
+    help=f"Extra compiles that some oracles need. Default: all for a model of up to {PROBED} operators, else none.",
+)
 @correction_option
+@click.option("--allow-known", is_flag=True, help="Exit status 0 if every finding is proved to be a known bug.")
 @strict_option
-@verbose_option
+@click.option("-v", "--verbose", is_flag=True, help="Show each finding in full below its line, and what ran.")
+@click.option("-q", "--quiet", is_flag=True, help="Show findings and the verdict only.")
 @no_warm_option
 @out_option
 @json_option
@@ -63,15 +81,17 @@ def check(
     targets: tuple[str, ...],
     engine: EngineChoice,
     jobs: int,
-    probes: ProbeMode,
+    probes: ProbeMode | None,
     corrections: tuple[str, ...],
+    allow_known: bool,
     strict: bool,
     verbose: bool,
+    quiet: bool,
     worker: tuple[str, ...],
     out: Path,
     json_file: str | None,
 ) -> None:
-    """Run every leg and oracle on a user's own model.
+    """Run every leg and oracle on a user's own model; exit status 1 if anything is found.
 
     FILE is Python and defines model (an nn.Module) and calibration (a list of input tuples); optionally
     inputs (tuples to evaluate) and configure (a function that receives the quantizer).
@@ -83,47 +103,72 @@ def check(
     for leg in legs:
         if leg not in known_legs():
             raise BadInput("--leg", f"unknown leg {leg!r}", f"use one of {', '.join(known_legs())}")
+    if verbose and quiet:
+        raise BadInput("-q", "contradicts -v", "give one of them")
     if not file.is_file():
         raise BadInput(str(file), "is no file", "give a Python file that defines model and calibration")
     parse_recipe(recipe, "--recipe")
     need_environment()
     need_engine(engine, targets)
     corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
-    tally, reporter = Tally(corpus, strict=strict), Reporter(None)
-    tally.again = Again(corrections, engine, probes)
-    with Pool(min(jobs, len(targets)), command=worker) as pool, reporter:
-        tasks = []
+    tally = Tally(corpus, strict=strict)
+    labels: dict[str, str] = {}
+    stages = Stages(lambda task: _label(task, labels))
+    jobs = min(jobs, len(targets))
+    with Pool(jobs, limit=LIMIT, command=worker, told=stages.told) as pool, stages:
+        tasks, size = [], 0
         for name in targets:
             spelled = recipe if parse_target(name).quantized else "float"
             folder = out / "check" / f"{file.stem}-{name}"
             captured = pool.capture(CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled))
             if captured.problem is not None:
                 raise ArmdiffError(captured.problem)
+            labels[captured.case] = name
+            size = len(read_case(Path(captured.case)).graph.nodes)
             tasks.append(
                 Task(
                     case=captured.case,
                     legs=legs,
                     user_file=str(file),
-                    probes=probes,
+                    probes=probes or ("all" if size <= PROBED else "none"),
                     ethos_u_engine=engine,
                     corrections=corrections,
                     known=bugs_of(corpus),
+                    profile=True,
                 )
             )
-        progress = Progress(tally)
+        stages.expect(len(tasks), jobs, FIRST_GUESS[0] + FIRST_GUESS[1] * size)
+        tally.again = Again(corrections, engine, tasks[0].probes)
         tally.graphs = 1
+        profiles = {}
         for result in pool.run(tasks):
             tally.add(result)
-            reporter.case(progress, result)
+            profiles[labels[result.case]] = result.profile
     for result in tally.invalid:
         tally.problems.append(f"{file}: the model {result.invalid}; make it run in eager first")
     if tally.problems:
         raise ArmdiffError(tally.problems[0])
-    finish(
-        tally,
-        json_file,
-        f"{file}: {counted_as(tally.cases, 'case')} on {', '.join(targets)}",
-        verbose=verbose,
-        targets=list(targets),
-        corrections=list(corrections),
+    case = Path(tasks[0].case)
+    subject = Subject(str(file), read_case(case).graph, read_call_sites(case))
+    notes = [] if probes or size <= PROBED else [_unprobed(size)]
+    answer = Answer(tally, subject, tuple(targets), profiles, tuple(notes), allow_known)
+    told = {name: msgspec.to_builtins(profile) for name, profile in profiles.items() if profile is not None}
+    write_json(json_file, as_json(tally, targets=list(targets), corrections=list(corrections), profiles=told))
+    if json_file != "-":
+        detail: Detail = "full" if verbose else "quiet" if quiet else "normal"
+        click.echo("\n".join(answer.lines(detail)))
+    sys.exit(1 if answer.fails else 0)
+
+
+def _label(task: Question, labels: dict[str, str]) -> str:
+    """What a question is called while it is answered: its target."""
+    return (
+        f"capturing for {task.target}" if isinstance(task, CaptureTask) else labels.get(named_by(task), named_by(task))
+    )
+
+
+def _unprobed(size: int) -> str:
+    return (
+        f"probes (deterministic, metamorphic, model-unchanged) did not run: {size} operators are more than {PROBED}; "
+        "'--probes all' runs them, with some three compiles more a target"
     )

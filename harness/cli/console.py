@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.status import Status
 
 from harness.campaign.campaign import Progress
+from harness.reports.listing import counted_as
 from harness.workers.protocol import CaseResult
 
 PLAIN_EVERY = 20.0
@@ -42,9 +43,10 @@ class Reporter:
     def case(self, progress: Progress, result: CaseResult) -> None:
         """One case is done."""
         tally = progress.tally
+        graphs = f"{tally.graphs}{self._of} graphs" if self._of else counted_as(tally.graphs, "graph")
         text = (
-            f"{tally.graphs}{self._of} graphs, {tally.cases} cases, {progress.graphs_per_minute:.1f} graphs/min, "
-            f"{len(tally.findings)} findings ({len(tally.new)} new), {len(tally.invalid)} invalid"
+            f"{graphs}, {counted_as(tally.cases, 'case')}, {progress.graphs_per_minute:.1f} graphs/min, "
+            f"{counted_as(len(tally.findings), 'finding')} ({len(tally.new)} new), {len(tally.invalid)} invalid"
         )
         if self._live:
             self._live.update(text)

@@ -45,6 +45,7 @@ from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.concluding import Concluding
+from harness.reports.listing import counted_as
 from harness.reports.reporting import make_report, write
 from harness.triage.corpus import Entry, corpus_folders, judged_by, with_corrections
 from harness.triage.given import known_entries
@@ -176,7 +177,7 @@ def fuzz(
     finish(
         tally,
         json_file,
-        f"{tally.graphs} graphs, {tally.cases} cases in {time.monotonic() - started:.0f} s "
+        f"{counted_as(tally.graphs, 'graph')}, {counted_as(tally.cases, 'case')} in {time.monotonic() - started:.0f} s "
         f"on {', '.join(options.targets)} (seed {options.seed})\n{report}",
         verbose=verbose,
         seed=options.seed,

@@ -7,7 +7,8 @@
     replays corpus entries, one test each. A bug that is still there is an expected failure, with its title and
     the upstream issue as the reason; one that is gone, or another one, fails.
 ``def test_mine(armdiff_check): armdiff_check(model, calibration)``
-    runs every leg and oracle on a model and fails on what is not known.
+    runs every leg and oracle on a model and fails on whatever is found, a known bug included. Whoever asks for it
+    (``allow_known=True``, or ``--armdiff-allow-known`` for all tests) lets known bugs pass.
 
 A test that passes although outputs could not be judged warns of it (``UnjudgedWarning``).
 Neither torch nor executorch is imported in pytest's own process until ``armdiff_check`` is called; campaigns and
@@ -42,6 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--armdiff-seed", type=int, default=0, metavar="S", help="Same seed, same graphs. Default: 0.")
     group.addoption("--armdiff-target", action="append", default=[], metavar="TARGET", help="Target, repeatable.")
     group.addoption("--armdiff-known", action="append", default=[], metavar="PATH", help="Known bugs, repeatable.")
+    group.addoption(
+        "--armdiff-allow-known", action="store_true", help="Let armdiff_check pass where every finding is a known bug."
+    )
     group.addoption("--armdiff-out", default="armdiff-out/pytest", metavar="DIR", help="Folder for runs.")
 
 
@@ -68,7 +72,7 @@ class ShardItem(pytest.Item):
         from harness.campaign.run_folder import set_aside
         from harness.case.target import DEFAULT_TARGETS, parse_target
         from harness.cli.options import read_seconds
-        from harness.reports.listing import listing, verdict
+        from harness.reports.listing import counted_as, listing, verdict
         from harness.workers.pool import Pool
 
         option = self.config.option
@@ -89,7 +93,8 @@ class ShardItem(pytest.Item):
         corpus = _known(self.config)
         tally = run_campaign(options, corpus, lambda *_: None, workers=Pool)
         lines = listing(tally)
-        self.add_report_section("call", "armdiff", "\n".join([f"{tally.graphs} graphs, {tally.cases} cases", *lines]))
+        head = f"{counted_as(tally.graphs, 'graph')}, {counted_as(tally.cases, 'case')}"
+        self.add_report_section("call", "armdiff", "\n".join([head, *lines]))
         if tally.stopped:
             pytest.fail(tally.stopped, pytrace=False)
         if tally.new:
@@ -203,9 +208,10 @@ class EntryItem(pytest.Item):
 
 @pytest.fixture
 def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., None]:
-    """``armdiff_check(model, calibration, inputs=None, target=…, recipe="a8w8")``: fails on new findings.
+    """``armdiff_check(model, calibration, inputs=None, target=…, recipe="a8w8", allow_known=False)``.
 
-    ``calibration`` and ``inputs`` are lists of input tuples; ``target`` is one target or several.
+    Fails on whatever is found. ``calibration`` and ``inputs`` are lists of input tuples; ``target`` is one target or
+    several. With ``allow_known`` findings that are proved to be known bugs pass.
     """
 
     def check(
@@ -215,29 +221,42 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         *,
         target: str | Iterable[str] = "TOSA-1.0+INT",
         recipe: str = "a8w8",
+        allow_known: bool = False,
     ) -> None:
         from harness.campaign.summary import Tally
+        from harness.case.call_sites import read_call_sites
         from harness.case.errors import ArmdiffError
+        from harness.case.reading import read_case
         from harness.case.target import parse_target
-        from harness.reports.listing import listing, verdict
+        from harness.reports.answer import Answer
+        from harness.reports.linting import Subject
         from harness.triage.corpus import bugs_of
         from harness.workers.capture import capture_model
         from harness.workers.protocol import Task
 
-        tally = Tally(_known(request.config))
-        for name in (target,) if isinstance(target, str) else tuple(target):
+        tally, subject, profiles = Tally(_known(request.config)), Subject(request.node.nodeid), {}
+        targets = (target,) if isinstance(target, str) else tuple(target)
+        for name in targets:
             spelled = recipe if parse_target(name).quantized else "float"
             names = {"model": model, "calibration": calibration, "inputs": inputs}
             try:
                 captured = capture_model(names, "armdiff_check", tmp_path / name, name, spelled)
             except ArmdiffError as error:
                 pytest.fail(str(error), pytrace=False)
-            tally.add(_pool(request.config).run_one(Task(case=captured.case, known=bugs_of(tally.corpus))))
+            task = Task(case=captured.case, known=bugs_of(tally.corpus), profile=True)
+            result = _pool(request.config).run_one(task)
+            tally.add(result)
+            profiles[name] = result.profile
+            case = Path(captured.case)
+            subject = Subject(request.node.nodeid, read_case(case).graph, read_call_sites(case))
         trouble = [*tally.problems, *(f"the model {item.invalid}" for item in tally.invalid)]
         if trouble:
             pytest.fail(trouble[0], pytrace=False)
-        if tally.new:
-            pytest.fail("\n".join([verdict(tally), *listing(tally)]), pytrace=False)
+        allowed = allow_known or request.config.option.armdiff_allow_known
+        answer = Answer(tally, subject, targets, profiles, allow_known=allowed)
+        request.node.add_report_section("call", "armdiff", "\n".join(answer.lines("full")))
+        if answer.fails:
+            pytest.fail("\n".join(answer.lines("quiet")), pytrace=False)
         _warn_of(tally.unjudged)
 
     return check

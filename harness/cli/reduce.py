@@ -35,6 +35,7 @@ from harness.cli.options import (
 from harness.cli.results import write_json
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
+from harness.reports.listing import counted_as
 from harness.triage.corpus import Entry, bugs_of, corpus_folders, known_by, with_corrections
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries
@@ -135,7 +136,9 @@ class _Progress:
         if time.monotonic() - self._last >= PROGRESS_EVERY:
             self._last = time.monotonic()
             click.echo(
-                f"armdiff: {reduction.tries} cases tried, {len(reduction.case.graph.nodes)} operators left", err=True
+                f"armdiff: {counted_as(reduction.tries, 'case')} tried, "
+                f"{counted_as(len(reduction.case.graph.nodes), 'operator')} left",
+                err=True,
             )
 
 
@@ -149,7 +152,7 @@ def _listing(made: Minimized, finding: Finding, again: Again) -> list[str]:
         f"{' -> '.join(made.operators) or 'no operator'} on {finding.target} ({words[made.state]})",
         f"    {made.final}",
         f"    {finding.message}",
-        f"    {made.tries} cases tried in {made.seconds:.0f} s",
+        f"    {counted_as(made.tries, 'case')} tried in {made.seconds:.0f} s",
         f"    replay: {again.command(made.case, finding.oracle)}",
     ]
     if made.neighbour is not None:

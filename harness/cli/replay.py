@@ -39,7 +39,7 @@ from harness.cli.results import finish, write_json
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
-from harness.reports.listing import with_unjudged
+from harness.reports.listing import counted_as, with_unjudged
 from harness.reports.programs import keep, programs_of
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.findings import DOMAINS
@@ -125,7 +125,7 @@ def replay(
     against = sum(row.counts for row in rows)
     data = {"entries": [msgspec.to_builtins(row) for row in rows], "corrections": list(corrections)}
     if rows and json_file != "-":
-        outcome = f"{len(rows)} entries on {installed_line()}: {against} against expectation"
+        outcome = f"{counted_as(len(rows), 'entry')} on {installed_line()}: {against} against expectation"
         click.echo("\n".join((*counting.lines(tally.unjudged), with_unjudged(outcome, tally))))
     if cases:
         status = 1 if against else UNUSABLE if shown.problems else 0

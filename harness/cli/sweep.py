@@ -29,6 +29,7 @@ from harness.cli.options import (
 )
 from harness.cli.results import finish
 from harness.corrections import chosen
+from harness.reports.listing import counted_as
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.workers.pool import Pool
 from harness.workers.protocol import SweepTask, Task
@@ -82,7 +83,10 @@ def sweep(
         suspects: list[str] = []
         for swept in pool.sweep(tasks):
             suspects += found.add(swept)
-            reporter.say(f"{found.graphs} graphs, {found.variants} variants, {len(found.suspected)} suspected buckets")
+            reporter.say(
+                f"{counted_as(found.graphs, 'graph')}, {counted_as(found.variants, 'variant')}, "
+                f"{counted_as(len(found.suspected), 'suspected bucket')}"
+            )
         spent = time.monotonic() - started
         tally.problems += found.problems
         progress = Progress(tally)
@@ -145,12 +149,12 @@ def _lines(found: Sweep, spent: float, target: str) -> list[str]:
     stages = ", ".join(f"{name} {value:.0f} s" for name, value in found.seconds.most_common(5) if value >= 1)
     confirmed = len(found.suspected) - len(found.refuted)
     return [
-        f"{found.graphs} graphs, {found.variants} variants on {target} in {spent:.0f} s "
-        f"({60 * found.variants / max(spent, 1e-3):.0f} variants a minute, {found.beds} edge programs"
-        + (f", {found.invalid} graphs invalid" if found.invalid else "")
+        f"{counted_as(found.graphs, 'graph')}, {counted_as(found.variants, 'variant')} on {target} in {spent:.0f} s "
+        f"({60 * found.variants / max(spent, 1e-3):.0f} variants a minute, {counted_as(found.beds, 'edge program')}"
+        + (f", {counted_as(found.invalid, 'graph')} invalid" if found.invalid else "")
         + ")",
         *([f"where the workers' time went: {stages}"] if stages else []),
         f"passes and serializer alone: {len(found.known)} known buckets, {len(found.suspected)} others, of which the "
         f"full pipeline confirms {confirmed}; no leg ran on the other variants, so no values of theirs were judged",
-        *(f"  not confirmed: {bucket} ({found.suspected[bucket]} variants)" for bucket in found.refuted),
+        *(f"  not confirmed: {bucket} ({counted_as(found.suspected[bucket], 'variant')})" for bucket in found.refuted),
     ]

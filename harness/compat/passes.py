@@ -296,7 +296,7 @@ def _same_values(qparams: Any) -> Any:
     return None if qparams is None else {key: _Same(value) for key, value in qparams.items()}
 
 
-_COMPARED = tuple(item.name for item in fields(NodeState) if item.name != "value")
+_COMPARED = tuple(item.name for item in fields(NodeState) if item.name not in ("value", "call"))
 
 
 def _equal(first: NodeState, second: NodeState) -> bool:

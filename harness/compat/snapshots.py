@@ -67,6 +67,7 @@ class NodeState:
     :param value: a constant's value; shared between snapshots while it stays the same.
     :param lifted: of a constant placeholder: its name in the program's state.
     :param sources: names that fx recorded for the nodes it was made from, oldest first.
+    :param call: the node of the case's graph whose call it descends from, or ``FILE:LINE`` of a user's own module.
     """
 
     name: str
@@ -84,6 +85,7 @@ class NodeState:
     value: Array | None = None
     lifted: str = ""
     sources: tuple[str, ...] = ()
+    call: str = ""
 
     @property
     def refs(self) -> tuple[str, ...]:
@@ -107,6 +109,11 @@ class Snapshot:
             for name in dict.fromkeys(node.refs):
                 table.setdefault(name, []).append(node)
         return {name: tuple(users) for name, users in table.items()}
+
+    def call(self, name: str) -> str:
+        """``NodeState.call`` of a node; empty if there is no such node."""
+        node = self.nodes.get(name)
+        return "" if node is None else node.call
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ Imports torch; runs in worker processes only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -85,6 +87,7 @@ class StateReader:
             value=None if tensor is None else self._array(tensor),
             lifted=self._lifted.get(node.name, "") if node.op == "placeholder" else "",
             sources=tuple(str(source.name) for source in meta.get("from_node", ())),
+            call=call_of(node),
         )
 
     def states(self, graph: torch.fx.Graph) -> dict[str, NodeState]:
@@ -100,6 +103,45 @@ class StateReader:
             array = tensor.detach().cpu().clone(memory_format=torch.contiguous_format).numpy()
         self._values[id(tensor)] = (tensor, tensor._version, array)
         return array
+
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in [^\n]*(?:\n +(\w+) = )?')
+_CASE = "<armdiff case "
+"""How the file name of a case's module begins (``harness.case.building``)."""
+_LIBRARIES = ("site-packages", "dist-packages")
+_OWN = Path(__file__).resolve().parents[1]
+
+
+def call_of(node: torch.fx.Node) -> str:
+    """The node of the case's graph whose call a node descends from, or ``FILE:LINE`` of the user's own module.
+
+    ``torch.export`` notes the stack of each call, and decompositions and passes hand it on. In the module that
+    ``harness.case.building`` makes, each line assigns one node of the case.
+    """
+    return _call(node.meta.get("stack_trace") or "")
+
+
+@lru_cache(1 << 12)
+def _call(stack: str) -> str:
+    assigned = [name for file, _, name in _FRAME.findall(stack) if file.startswith(_CASE) and name]
+    if assigned:
+        return str(assigned[-1])
+    place = _place(stack)
+    return "" if place is None else f"{place[0]}:{place[1]}"
+
+
+def called_at(node: torch.fx.Node) -> tuple[Path, int] | None:
+    """The line of the user's innermost ``forward`` that a node was called from, if one was noted.
+
+    Of a stack, ``torch.export`` notes the frames of functions that are called ``forward``.
+    """
+    return _place(node.meta.get("stack_trace") or "")
+
+
+def _place(stack: str) -> tuple[Path, int] | None:
+    frames = [(Path(file), int(line)) for file, line, _ in _FRAME.findall(stack) if not file.startswith("<")]
+    own = [frame for frame in frames if not {*frame[0].parts} & {*_LIBRARIES} and not frame[0].is_relative_to(_OWN)]
+    return own[-1] if own else None
 
 
 @lru_cache(1 << 12)

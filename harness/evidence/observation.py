@@ -89,6 +89,18 @@ class ValueType:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What Vela expects of one delegate (its own words: for real figures run it on an FVP or FPGA).
+
+    :param cycles: of the NPU's clock, for one inference.
+    :param clock: Hz of the system configuration that it was compiled for.
+    """
+
+    cycles: int
+    clock: float
+
+
+@dataclass(frozen=True)
 class DelegateRecord:
     """One delegate of the lowered program.
 
@@ -101,6 +113,7 @@ class DelegateRecord:
     :param results: type of each value that the program takes from it, in order; None for a result
         that nothing reads.
     :param trace: what the Arm passes did to it.
+    :param estimate: Vela's; None for other backends, and where Vela wrote none.
     """
 
     name: str
@@ -113,6 +126,7 @@ class DelegateRecord:
     arguments: tuple[ValueType, ...] = ()
     results: tuple[ValueType | None, ...] = ()
     trace: PassTrace | None = None
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -206,6 +220,7 @@ class Mismatch:
     :param information: worth telling and no defect; counts as a finding only if asked for.
     :param detail: lines that show the place, for people: a disassembly.
     :param place: the operators around it, for conditions of corpus entries; None where nothing tells.
+    :param node: the node of the case's graph that it is about (``NodeState.call``); empty where nothing tells.
     :param signature: message with names and numbers removed where the kind alone would merge
         different causes (exceptions); part of the bucket.
     """
@@ -222,6 +237,7 @@ class Mismatch:
     information: bool = False
     detail: str = ""
     place: Place | None = None
+    node: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

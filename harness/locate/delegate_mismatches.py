@@ -12,27 +12,28 @@ from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.case.place import Fact, Place
 from harness.ethosu.records import StreamIssue
 from harness.evidence.agreement import DIFFERS_FROM_TOSA
+from harness.evidence.inspection.origins import call_made
 from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.observation import Mismatch
+from harness.evidence.observation import DelegateRecord, Mismatch
 from harness.evidence.references import MODEL, TOSA, first_of_each
 from harness.locate.divergence import DelegateComparison, Origin, WrongOutput
 
 VELA = "Vela"
 
 
-def wrong_values(delegate: str, tosa: bytes | None, comparison: DelegateComparison) -> list[Mismatch]:
+def wrong_values(delegate: str, comparison: DelegateComparison, record: DelegateRecord | None) -> list[Mismatch]:
     """One mismatch for each output that is not what the TOSA graph says.
 
     :param delegate: its name, for the message.
-    :param tosa: its flatbuffer, for the place.
+    :param record: its flatbuffer, for the place, and the node of the module that it is about.
     """
-    return [_wrong_value(delegate, tosa, comparison, output) for output in comparison.wrong]
+    return [_wrong_value(delegate, comparison, output, record) for output in comparison.wrong]
 
 
-def wrong_stream(delegate: str, tosa: bytes | None, comparison: DelegateComparison) -> list[Mismatch]:
+def wrong_stream(delegate: str, comparison: DelegateComparison, record: DelegateRecord | None) -> list[Mismatch]:
     """One mismatch for each kind and operation of issue."""
     return first_of_each(
-        (_issue(delegate, issue, _place(comparison, issue, tosa)) for issue in comparison.issues),
+        (_issue(delegate, issue, comparison, record) for issue in comparison.issues),
         lambda mismatch: (mismatch.kind, mismatch.signature, mismatch.information),
     )
 
@@ -49,7 +50,9 @@ def stopped_stream(delegate: str, problem: str) -> Mismatch:
     )
 
 
-def _wrong_value(delegate: str, tosa: bytes | None, comparison: DelegateComparison, output: WrongOutput) -> Mismatch:
+def _wrong_value(
+    delegate: str, comparison: DelegateComparison, output: WrongOutput, record: DelegateRecord | None
+) -> Mismatch:
     found, origin = output.difference, output.origin
     return Mismatch(
         oracle="numeric",
@@ -69,7 +72,8 @@ def _wrong_value(delegate: str, tosa: bytes | None, comparison: DelegateComparis
         },
         signature=origin.tosa_operator if origin else "",
         detail="\n".join(origin.listing) if origin else "",
-        place=_surroundings(tosa, output, comparison),
+        place=_surroundings(record.tosa if record else None, output, comparison),
+        node=call_made([origin.tensor], record) if origin and record else "",
     )
 
 
@@ -102,19 +106,13 @@ def _place_of(origin: Origin | None) -> str:
     return f"; first wrong: step {origin.step} {origin.operation} at {origin.offset:#06x}{made}{doubt}"
 
 
-def _place(comparison: DelegateComparison, issue: StreamIssue, tosa: bytes | None) -> Place | None:
-    """The TOSA operators that the step makes; where nothing tells them, what is wrong, or what leaves the delegate."""
-    if tosa is None or not issue.certain:
-        return None
-    block = decode_tosa(tosa).main
-    step = issue.step
-    facts: dict[str, Fact] = {"issue": issue.kind, **dict(issue.seen)}
-    made: list[str] = []
-    if step is not None:
-        facts |= comparison.step_facts.get(step, {})
-        made = _made_by(step, facts.get("other"), comparison.tensors, block)
+def _tensors(
+    comparison: DelegateComparison, issue: StreamIssue, block: TosaBlock, facts: Mapping[str, Fact]
+) -> list[str]:
+    """The tensors that the step makes; where nothing tells them, what is wrong, or what leaves the delegate."""
+    made = [] if issue.step is None else _made_by(issue.step, facts.get("other"), comparison.tensors, block)
     wrong = [output.origin.tensor for output in comparison.wrong if output.origin is not None]
-    return tosa_place(block, made or [*filter(None, wrong)] or block.outputs, facts)
+    return made or [*filter(None, wrong)] or [*block.outputs]
 
 
 def _made_by(step: int, other: Fact | None, tensors: Mapping[int, str], block: TosaBlock) -> list[str]:
@@ -134,7 +132,17 @@ def _made_by(step: int, other: Fact | None, tensors: Mapping[int, str], block: T
     return found
 
 
-def _issue(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatch:
+def _issue(
+    delegate: str, issue: StreamIssue, comparison: DelegateComparison, record: DelegateRecord | None
+) -> Mismatch:
+    place, node = None, ""
+    if record is not None and record.tosa is not None and issue.certain:
+        block = decode_tosa(record.tosa).main
+        facts: dict[str, Fact] = {"issue": issue.kind, **dict(issue.seen)}
+        if issue.step is not None:
+            facts |= comparison.step_facts.get(issue.step, {})
+        tensors = _tensors(comparison, issue, block, facts)
+        place, node = tosa_place(block, tensors, facts), call_made(tensors, record)
     which = "" if issue.step is None else f" operation {issue.step}"
     at = "" if issue.offset is None else f" at {issue.offset:#06x}"
     measured: dict[str, float | int | str | bool] = {"delegate": delegate}
@@ -152,4 +160,5 @@ def _issue(delegate: str, issue: StreamIssue, place: Place | None) -> Mismatch:
         signature=issue.operation,
         information=not issue.certain,
         place=place,
+        node=node,
     )

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.case.recipe import parse_recipe
+from harness.evidence.macs import macs
 from harness.pipeline.probes.results import FallenBack
 
 NAME = "delegation"
@@ -24,7 +25,7 @@ def fallen_back(recipe: str, lowered: Any, partitioner: Any, reasons: Mapping[st
     :param lowered: the ``Lowered`` of the case.
     :param reasons: what the partitioner reported, by node name (``harness.compat.support``).
     """
-    from harness.compat.states import operator_name
+    from harness.compat.states import call_of, operator_name
     from harness.compat.support import listed
     from harness.pipeline.edge_program import cpu_nodes
 
@@ -34,8 +35,19 @@ def fallen_back(recipe: str, lowered: Any, partitioner: Any, reasons: Mapping[st
         name = operator_name(node.target)
         near = (node, *node.all_input_nodes, *node.users)
         by_recipe = bool(left_float) and any(_inside(item, left_float) for item in near)
-        found.append(FallenBack(name, node.name, listed(name, partitioner), reasons.get(node.name, ""), by_recipe))
+        shapes = [_shape(item) for item in node.args]
+        work = macs(name, node.args, shapes, _shape(node) or ())
+        reason = reasons.get(node.name, "")
+        found.append(
+            FallenBack(name, node.name, listed(name, partitioner), reason, by_recipe, call=call_of(node), macs=work)
+        )
     return tuple(found)
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of a node's value; None for what is no tensor."""
+    found = getattr(getattr(value, "meta", {}).get("val"), "shape", None)
+    return None if found is None else tuple(map(int, found))
 
 
 def _inside(node: Any, modules: set[str]) -> bool:

@@ -36,7 +36,7 @@ from harness.compat.snapshots import NodeState, PassTrace
 from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for, to_edge_transform_and_lower
 from harness.compat.states import StateReader, dim_order_of, operator_name
 from harness.compat.warm.stage_cache import NO_CACHE, StageCache
-from harness.evidence.observation import DelegateRecord, Domain, LoweringRecord, OutputType, ValueType
+from harness.evidence.observation import DelegateRecord, Domain, Estimate, LoweringRecord, OutputType, ValueType
 from harness.evidence.rounding.originals import constants_of, note_originals
 from harness.pipeline.edge_program import cpu_nodes, placeholder_names
 from harness.pipeline.edited_domains import change_domains
@@ -274,7 +274,18 @@ def _delegates(program: EdgeProgram, captured: Captured, watched: Watched) -> It
             arguments=tuple(_value_type(argument.meta["val"]) for argument in node.args[1:]),
             results=tuple(_results_taken(node, len(module.original_module.graph.output_node().args[0]))),
             trace=watched.of_tosa.get(tosa) if tosa is not None else None,
+            estimate=_estimate(captured.summary_of_payload.get(payload)),
         )
+
+
+def _estimate(summary: Mapping[str, str] | None) -> Estimate | None:
+    """Vela's estimate, from the columns of its summary; None if they are not there."""
+    try:
+        return (
+            None if summary is None else Estimate(round(float(summary["cycles_total"])), float(summary["core_clock"]))
+        )
+    except (KeyError, ValueError):
+        return None
 
 
 def _value_type(value: Any) -> ValueType:

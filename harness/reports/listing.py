@@ -59,12 +59,14 @@ def listing(tally: Tally, *, verbose: bool = False) -> list[str]:
         lines += in_short(known, tally.corpus)
     lines += _proofs(known, tally)
     lines += _in_full(f"{INFORMATION}: {len(tally.information)}", tally.information, tally.again)
-    return [*lines, *_about_the_run(tally)]
+    return [*lines, *about_the_run(tally)]
 
 
 def counted_as(count: int, noun: str) -> str:
-    """``1 finding``, ``3 findings``."""
-    return f"{count} {noun}{'s' * (count != 1)}"
+    """``1 finding``, ``3 findings``, ``0 entries``."""
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count} {noun}s"
 
 
 def _headed(findings: Sequence[Finding], state: str) -> str:
@@ -83,7 +85,7 @@ def _in_full(head: str, findings: Sequence[Finding], again: Again) -> list[str]:
         graphs = {finding.chain: finding for finding in reversed(group)}  # a graph counts once, not once a target
         shown = sorted(graphs.values(), key=lambda item: (len(item.chain), item.case))[:SHOWN_PER_BUCKET]
         for finding in shown:
-            lines += _described(finding, again)
+            lines += described(finding, again)
         if len(graphs) > len(shown):
             lines.append(f"      … and {counted_as(len(graphs) - len(shown), 'more graph')} (all are in the JSON)")
     return [*lines, ""]
@@ -120,7 +122,8 @@ def _proofs(known: Sequence[Finding], tally: Tally) -> list[str]:
     return [f"proved to be known: {how}; {tally.seconds['prove']:.0f} s went into proofs", ""]
 
 
-def _described(finding: Finding, again: Again) -> list[str]:
+def described(finding: Finding, again: Again) -> list[str]:
+    """A finding in full, its chain first and the command that shows it again last."""
     size = measured_size(finding.measured)
     chain = finding.chain if len(finding.chain) <= LONGEST_CHAIN else (*finding.chain[:4], "…", *finding.chain[-6:])
     head = f"      {' -> '.join(chain)} on {finding.target}, {finding.recipe}" + (f": {size}" if size else "")
@@ -137,7 +140,8 @@ def _described(finding: Finding, again: Again) -> list[str]:
     return lines
 
 
-def _about_the_run(tally: Tally) -> list[str]:
+def about_the_run(tally: Tally) -> list[str]:
+    """What ran, what was not judged, and how long it took."""
     lines = []
     if tally.unrepeated:
         lines.append(f"{counted_as(len(tally.unrepeated), 'finding')} did not show a second time and do not count")

@@ -23,7 +23,7 @@ from harness.case.errors import BadInput
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.equivalence import decoded_difference
 from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.observation import Mismatch
+from harness.evidence.observation import DelegateRecord, Mismatch
 from harness.locate.delegate_mismatches import VELA, stopped_stream, wrong_stream, wrong_values
 from harness.locate.divergence import DelegateComparison, Draw, compare_delegate, examined, tensors_of_steps
 from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
@@ -149,7 +149,8 @@ def _concluded(tosa: bytes, comparison: DelegateComparison, unlike: str) -> Judg
     invalid = [text for text in comparison.refused if "Invalid" in text]
     if invalid:
         return Judged("invalid", invalid[0], refused_draws=refused)
-    found = [*wrong_values(PROGRAM, tosa, comparison), *wrong_stream(PROGRAM, tosa, comparison)]
+    record = DelegateRecord(PROGRAM, VELA, tosa, b"", (), (), ())
+    found = [*wrong_values(PROGRAM, comparison, record), *wrong_stream(PROGRAM, comparison, record)]
     found = [item for item in found if not item.information]
     if unlike:
         text = f"{PROGRAM}: the same TOSA compiled twice gives different payloads: {unlike}"

@@ -42,6 +42,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     :param entry: the corpus entry that it is, or is like.
     :param proof: what proves it to be known, in one sentence.
     :param place: the operators around it.
+    :param node: the node of the case's graph that it is about, or ``FILE:LINE`` of the user's own module; empty where
+        nothing tells.
     """
 
     bucket: str
@@ -63,6 +65,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     information: bool = False
     place: Place | None = None
+    node: str = ""
 
     @property
     def known(self) -> bool:
@@ -86,6 +89,7 @@ def finding_of(mismatch: Mismatch, case: Case, path: str, detail: str = "") -> F
         recipe=case.recipe,
         case=path,
         detail=detail or mismatch.detail,
+        node=mismatch.node,
         information=mismatch.information,
         place=mismatch.place or (case_place(case.graph) if mismatch.oracle == CRASH else None),
         chain=operator_chain(case.graph, output if isinstance(output, int) else None),

@@ -11,6 +11,7 @@ pattern, an unknown bug as well.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -143,6 +144,14 @@ def proved(finding: Finding, entry: str, corrections: Sequence[str], why: str = 
     alone = " alone takes it away" if len(corrections) == 1 else " together take it away"
     proof = f"{BY_CORRECTION}{' and '.join(corrections)}{alone}{why}"
     return msgspec.structs.replace(finding, state="known", entry=entry, proof=proof)
+
+
+def proving_names(finding: Finding) -> tuple[str, ...]:
+    """The corrections that took a finding away, applied alone; empty if it was proved in another way."""
+    if not finding.known or not finding.proof.startswith(BY_CORRECTION):
+        return ()
+    names, _, _ = re.split(r" (alone|together) ", finding.proof.removeprefix(BY_CORRECTION), maxsplit=1)
+    return tuple(names.split(" and "))
 
 
 def kind_of_proof(finding: Finding) -> ProofKind | None:

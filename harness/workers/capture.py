@@ -8,6 +8,8 @@ What ``configure`` leaves float (``set_module_name`` or ``set_module_type`` with
 recorded as the recipe's ``float=`` nodes, so that the stored case replays without the file; a
 run of ``check`` itself uses the real function on the real module.
 
+Where in the user's files each node was called is written beside the case (``harness.case.call_sites``).
+
 Executes the user's file and imports torch; runs in worker processes only.
 """
 
@@ -17,7 +19,7 @@ import copy
 import re
 import runpy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,12 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from harness.case.arrays import Array
 from harness.case.aten import referenced
+from harness.case.call_sites import CallSite, write_call_sites
 from harness.case.case import DTYPES, Case, Constant, Distribution, Graph, Input, Node, TensorType, encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
 from harness.case.recipe import parse_recipe
-from harness.compat.states import operator_name
+from harness.compat.states import called_at, operator_name
 from harness.workers.protocol import Captured, CaptureTask
 
 
@@ -85,7 +88,29 @@ def _captured(names: dict[str, Any], file: Path, folder: Path, target: str, reci
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "tensors.safetensors")
     (folder / "case.json").write_bytes(encode_case(case))
+    write_call_sites(folder, _call_sites(exported, file, type(names["model"]).__name__))
     return Captured(case=str(folder / "case.json"), float_nodes=floats)
+
+
+def _call_sites(exported: Any, file: Path, model: str) -> dict[str, CallSite]:
+    """Where each call is made, by its node's name.
+
+    :param file: stands for a line that none of the user's files has.
+    :param model: stands for the path of the model itself.
+    """
+    found, here = {}, Path.cwd()
+    for node in filter(_is_call, exported.graph.nodes):
+        path, line = called_at(node) or (file.absolute(), 0)
+        modules = [str(path) for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+        inside = modules[-1].removeprefix("L['self']").removeprefix(".") if modules else ""
+        shown = path.relative_to(here) if path.is_relative_to(here) else path
+        found[node.name] = CallSite(module=inside or model, file=str(shown), path=str(path), line=line)
+    return found
+
+
+def _is_call(node: torch.fx.Node) -> bool:
+    """Does it become a node of the case?"""
+    return node.op == "call_function" and operator_name(node.target) != "getitem"
 
 
 def load_file(file: Path) -> dict[str, Any]:
@@ -222,7 +247,19 @@ def _placeholder(exported: Any, name: str) -> torch.fx.Node:
     return found
 
 
+def _value_names(exported: Any) -> dict[str, str]:
+    """What a case calls the values of an exported graph: ``split.1`` for a ``getitem`` of several results."""
+    names = {}
+    for node in exported.graph.nodes:
+        names[node.name] = node.name
+        if node.op == "call_function" and operator_name(node.target) == "getitem":
+            source, index = node.args
+            names[node.name] = source.name if len(source.meta["val"]) == 1 else f"{source.name}.{index}"
+    return names
+
+
 def _nodes(file: Path, exported: Any) -> Iterator[Node]:
+    names = _value_names(exported)
     for node in exported.graph.nodes:
         if node.op == "get_attr" or (node.op == "call_function" and "higher_order" in str(type(node.target))):
             raise BadInput(
@@ -230,28 +267,26 @@ def _nodes(file: Path, exported: Any) -> Iterator[Node]:
                 f"the model contains control flow ({node.name})",
                 "check a model without cond, while_loop or map",
             )
-        if node.op != "call_function":
+        if not _is_call(node):
             continue
-        operator = operator_name(node.target)
-        operator = "_operator.getitem" if operator == "getitem" else operator
-        args = [_argument(file, item) for item in node.args]
-        kwargs = {key: _argument(file, item) for key, item in node.kwargs.items()}
+        args = [_argument(file, item, names) for item in node.args]
+        kwargs = {key: _argument(file, item, names) for key, item in node.kwargs.items()}
         value = node.meta.get("val")
         values = value if isinstance(value, (tuple, list)) else (value,)
         yield Node(
             name=node.name,
-            operator=operator,
+            operator=operator_name(node.target),
             inputs=tuple(referenced([args, list(kwargs.values())])),
             attributes={"args": args, "kwargs": kwargs},
             types=tuple(_type_of(file, item, node.name) for item in values),
         )
 
 
-def _argument(file: Path, item: Any) -> Any:
+def _argument(file: Path, item: Any, names: Mapping[str, str]) -> Any:
     if isinstance(item, torch.fx.Node):
-        return {"value": item.name}
+        return {"value": names[item.name]}
     if isinstance(item, (list, tuple)):
-        return [_argument(file, child) for child in item]
+        return [_argument(file, child, names) for child in item]
     if isinstance(item, torch.dtype):
         return {"dtype": str(item).removeprefix("torch.")}
     if isinstance(item, torch.device):
@@ -273,11 +308,11 @@ def _argument(file: Path, item: Any) -> Any:
 
 def _outputs(file: Path, exported: Any) -> tuple[str, ...]:
     results = exported.graph.output_node().args[0]
-    names = []
+    called, names = _value_names(exported), []
     for result in results if isinstance(results, (tuple, list)) else (results,):
         if not isinstance(result, torch.fx.Node):
             raise BadInput(str(file), f"the model returns {result!r}, which is no tensor", "return tensors only")
-        names.append(result.name)
+        names.append(called[result.name])
     return tuple(names)
 
 
@@ -331,6 +366,6 @@ def _float_nodes(configure: Callable[[Any], Any] | None, exported: Any) -> tuple
         paths = {path.removeprefix("L['self'].") for path, _ in stack}
         kinds = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for _, kind in stack}
         named = any(path == name or path.startswith(f"{name}.") for path in paths for name in recorder.names)
-        if node.op == "call_function" and (named or kinds & recorder.types):
+        if _is_call(node) and (named or kinds & recorder.types):
             found.append(node.name)
     return tuple(found)

@@ -30,6 +30,7 @@ from harness.evidence.observation import CRASH, Mismatch, Observation, oracle_na
 from harness.evidence.references import EAGER, QUANTIZED, TOSA, reference_leg
 from harness.locate import streams
 from harness.pipeline.lowering import StageClock
+from harness.pipeline.profile import profile_of
 from harness.triage.findings import DOMAINS, Finding, finding_of
 from harness.triage.known import classified
 from harness.triage.proving import Prover, Remembered, applicable_corrections, counts, same_finding
@@ -48,6 +49,7 @@ class _Subject:
 
     :param original: the user's own module, if the file that it is from has a ``configure`` for it: only the original
         has the names of the user's submodules.
+    :param begins: told each run of the case after the first.
     """
 
     task: Task
@@ -55,6 +57,7 @@ class _Subject:
     clock: StageClock
     options: Options
     original: torch.nn.Module | None = None
+    begins: Callable[[str], None] = lambda name: None
 
     def run(self, stages: StageCache = NO_CACHE, *, blame: bool = True) -> Seen:
         """Run the case once."""
@@ -69,6 +72,7 @@ class _Subject:
 
     def corrected(self, names: tuple[str, ...]) -> list[Finding] | None:
         """What the case shows with corrections; None if it cannot be tried with them."""
+        self.begins(f"with {'correction' if len(names) == 1 else f'{len(names)} corrections'} {', '.join(names)}")
         try:
             with self.clock.stage("prove"), applied(chosen(names)):
                 seen = self.run(blame=False)
@@ -82,13 +86,15 @@ def run_task(
     announce: Callable[[str], None],
     cache: WorkerCache | None = None,
     remembered: Remembered | None = None,
+    begins: Callable[[str], None] = lambda name: None,
 ) -> CaseResult:
     """Run one case, re-run it if something was found that is not settled yet, and keep what shows twice.
 
     :param cache: has what the graph's case before this one left. A run whose branches are measured takes nothing.
     :param remembered: what was proved on the graph's other targets.
+    :param begins: told each run of the case after the first.
     """
-    subject = _subject(task, announce)
+    subject = replace(_subject(task, announce), begins=begins)
     case, measuring = subject.case, task.probes == "default" and is_measured(subject.case, task.corrections)
     first = NO_CACHE
     if cache is not None and task.user_file is None and not task.corrections and case.tensors is None:
@@ -136,6 +142,8 @@ def _confirmed(
     confirmed = [item for item in settled if item is not None]
     waiting = [item for item, done in zip(stock, settled, strict=True) if done is None]
     unrepeated: list[Finding] = []
+    if waiting:
+        subject.begins("again")
     second = subject.described(*subject.run()) if waiting else []
     for item in waiting:
         shown = [other for other in second if same_finding(item, other)]
@@ -165,6 +173,7 @@ def _result(subject: _Subject, observation: Observation, mismatches: Sequence[Mi
         fallback=record.fallback,
         tightness=_tightness(observation, task.plant),
         unjudged=unjudged(observation, mismatches),
+        profile=profile_of(observation) if task.profile else None,
     )
 
 

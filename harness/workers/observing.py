@@ -132,6 +132,7 @@ def compile_case(
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
         record = LoweringRecord(
             domains=quantized.domains if quantized else {},
+            reference=quantized.states if quantized else {},
             mutated=_changed(model, before),
             unfinished=error.unfinished if isinstance(error, LoweringFailed) else None,
             seconds=dict(clock.seconds),
@@ -173,8 +174,9 @@ def execute(
         results[name] = LegResult(skipped=reason) if reason else _run_leg(legs()[name], lowered, inputs, clock)
     with clock.stage("probe"):
         observation = replace(_allowances(case, lowered, inputs), lowering=compiled.record, legs=results)
-        streams = {}
-        if absent.get(MODEL, "") is None:
+    streams = {}
+    if absent.get(MODEL, "") is None:
+        with clock.stage("probe:streams"):
             streams = {compared.NAME: compared.compared_delegates(case, lowered, inputs)}
     scene = Scene(
         case, options.tensors, options.configure, compiled.fresh, compiled.model, inputs, quantized, lowered, results

@@ -40,8 +40,10 @@ from harness.workers.processes import (
     WORKER,
     Death,
     Limits,
+    Listener,
     Worker,
     limits_for,
+    nobody,
     start_worker,
 )
 from harness.workers.protocol import (
@@ -125,6 +127,7 @@ class Pool:
     :param first_on_path: a folder of packages that come before the installed ones.
     :param limits: further limits of a worker; by default what the machine has room for.
     :param command: what is started as a worker.
+    :param told: is told each stage of every question as it begins, from the threads that wait for the workers.
     """
 
     jobs: int = 1
@@ -132,6 +135,7 @@ class Pool:
     first_on_path: Path | None = None
     limits: Limits | None = None
     command: Sequence[str] = WORKER
+    told: Listener = nobody
     _idle: list[Worker] = field(default_factory=list)
     _waiting: list[tuple[Task, Future[CaseResult]]] = field(default_factory=list)
     _busy: list[str] = field(default_factory=list)
@@ -292,7 +296,7 @@ class Pool:
             return Death(KILLED, "start", "the pool was closed")
         graph = task.graph if isinstance(task, Task) else ""
         worker = self._taken(graph) or self._start()
-        answer = worker.ask(task)
+        answer = worker.ask(task, self.told)
         worker.graph = graph
         if isinstance(answer, Death) or worker.spent:
             with self._lock:

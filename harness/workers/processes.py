@@ -16,13 +16,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.case.errors import CannotRun
-from harness.workers.protocol import Answer, Question, Stage, receive, send
+from harness.workers.protocol import Answer, Question, Run, Stage, receive, send
+
+Listener = Callable[[Question, str, str], None]
+"""Is told the question, the stage that begins, and the run of the case that it belongs to (empty for the first); an
+empty stage when the question is answered.
+"""
+
+
+def nobody(task: Question, stage: str, run: str) -> None:
+    """Listens to nothing."""
+
 
 HANG, OUT_OF_MEMORY = "Hang", "OutOfMemory"
 KILLED = "SIGKILL"
@@ -91,12 +101,15 @@ class Worker:
     _broken: str = field(default="", init=False)
     _printed_before: int = field(default=0, init=False)
 
-    def ask(self, task: Question) -> Answer | Death:
-        """Put a question and wait for the answer, or for the end of the process."""
+    def ask(self, task: Question, told: Listener = nobody) -> Answer | Death:
+        """Put a question and wait for the answer, or for the end of the process.
+
+        :param told: called with each stage as it begins, and at the end.
+        """
         assert self.process.stdin
         assert self.process.stdout
         self._printed_before = size_of(self.log)  # what earlier cases printed says nothing about this one
-        stage, answered = "start", threading.Event()
+        stage, run, answered = "start", "", threading.Event()
         watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
         watch.start()
         try:
@@ -106,11 +119,15 @@ class Worker:
                 if isinstance(message, Answer):
                     self.served += 1
                     return message
-                if isinstance(message, Stage):
+                if isinstance(message, Run):
+                    run = message.name
+                elif isinstance(message, Stage):
                     stage = message.name
+                    told(task, stage, run)
         finally:
             answered.set()
             watch.join()
+            told(task, "", run)
         return Death(self._broken or _name_of(self.process.wait()), stage, self.last_output())
 
     def _watch(self, answered: threading.Event) -> None:

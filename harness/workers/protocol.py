@@ -1,7 +1,7 @@
 """What a campaign and its worker processes say to each other: msgpack frames over a pipe.
 
-The parent sends a ``Task``; the worker answers with any number of ``Stage`` frames (so that a
-native death has a last stage) and one ``CaseResult``. A frame is four bytes of length,
+The parent sends a ``Task``; the worker answers with any number of ``Stage`` and ``Run`` frames (so that a native
+death has a last stage, and whoever waits sees what goes on) and one ``CaseResult``. A frame is four bytes of length,
 little-endian, then msgpack. No pickle, and nothing in a frame is executed.
 """
 
@@ -14,6 +14,7 @@ import msgspec
 from harness.evidence.observation import Unjudged
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
+from harness.pipeline.profile import Profile
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug
 from harness.triage.masking import Counts
@@ -34,6 +35,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.pipeline.engines``).
     :param corrections: names or files of the corrections that apply (``harness.corrections``).
     :param graph: names the case's graph: its cases on other targets best run in the same worker.
+    :param profile: also measure what whoever deploys the model wants to know (``harness.pipeline.profile``).
     """
 
     case: str
@@ -47,6 +49,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     ethos_u_engine: EngineChoice = "default"
     corrections: tuple[str, ...] = ()
     graph: str = ""
+    profile: bool = False
 
 
 class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
@@ -108,6 +111,12 @@ class Stage(msgspec.Struct, frozen=True, tag="stage"):
     name: str
 
 
+class Run(msgspec.Struct, frozen=True, tag="run"):
+    """The run of a case that is about to begin, where it is not the first: ``again``, ``with correction NAME``."""
+
+    name: str
+
+
 class Tightness(msgspec.Struct, frozen=True, kw_only=True):
     """How sharp the numeric comparison of one case was.
 
@@ -138,6 +147,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     :param unjudged: what no oracle could judge of it, and why (``harness.triage.unjudged``).
     :param branches: the branches of the Arm backend that it took, if they were measured.
     :param legs: leg -> "ran", "failed" or the reason why it was skipped.
+    :param profile: what was measured of the program, if that was asked for.
     """
 
     case: str
@@ -154,6 +164,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     tightness: Tightness | None = None
     unjudged: tuple[Unjudged, ...] = ()
     branches: Branches | None = None
+    profile: Profile | None = None
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True, tag="captured"):
@@ -272,7 +283,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
 
 Question = Task | CaptureTask | EmitTask | CompareTask | SweepTask | TimeTask | MaskTask
 Answer = CaseResult | Captured | Emitted | Compared | Swept | Timed | Masked
-Message = Question | Stage | Answer
+Message = Question | Stage | Run | Answer
 
 
 def named_by(task: Question) -> str:

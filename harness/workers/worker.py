@@ -16,8 +16,8 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
@@ -35,6 +35,7 @@ from harness.workers.protocol import (
     CompareTask,
     EmitTask,
     MaskTask,
+    Run,
     Stage,
     SweepTask,
     Task,
@@ -74,8 +75,21 @@ def main() -> None:
 
     cache, remembered = WorkerCache(), Remembered()
     while (task := receive(sys.stdin.buffer)) is not None:
-        send(answers, _serve(task, lambda stage: send(answers, Stage(stage)), cache, remembered))
+        send(answers, _serve(task, _Announced(answers), cache, remembered))
         between_cases(done=not cache.holds)
+
+
+class _Announced:
+    """Tells the parent each stage before it starts (a call), and each run of a case after the first."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        self._answers = answers
+
+    def __call__(self, stage: str) -> None:
+        send(self._answers, Stage(stage))
+
+    def run(self, name: str) -> None:
+        send(self._answers, Run(name))
 
 
 def get_ready(words: Sequence[str]) -> None:
@@ -108,7 +122,7 @@ def limit_stack() -> None:
     resource.setrlimit(resource.RLIMIT_STACK, (STACK if most == resource.RLIM_INFINITY else min(STACK, most), most))
 
 
-def _serve(task: object, announce: Callable[[str], None], cache: WorkerCache, remembered: Remembered) -> Answer:
+def _serve(task: object, announce: _Announced, cache: WorkerCache, remembered: Remembered) -> Answer:
     """The answer to a question; bad input, what cannot be done here, or a fault of armdiff's is one in one line.
 
     What the toolchain raises where that is not expected ends the process: the pool makes a finding of it.
@@ -131,7 +145,7 @@ def _serve(task: object, announce: Callable[[str], None], cache: WorkerCache, re
 
 def _answer(
     task: Task | CaptureTask | EmitTask | CompareTask | SweepTask | MaskTask,
-    announce: Callable[[str], None],
+    announce: _Announced,
     cache: WorkerCache,
     remembered: Remembered,
 ) -> Answer:
@@ -145,7 +159,7 @@ def _answer(
         return capture_file(task)
     with applied(chosen(() if isinstance(task, (CompareTask, MaskTask)) else task.corrections)):
         if isinstance(task, Task):
-            return run_task(task, announce, cache, remembered)
+            return run_task(task, announce, cache, remembered, announce.run)
         module, function = _HANDLERS[type(task)]
         answer: Answer = getattr(importlib.import_module(module), function)(task, announce)
         return answer

@@ -38,13 +38,14 @@ def check(tmp_path, text, *options):
 def test_check_of_a_healthy_model(tmp_path):
     result = check(tmp_path, MODEL + "inputs = [(torch.ones(1, 4),)]\n", "--json", "out.json")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "nothing new" in result.stdout
+    assert result.stdout.splitlines()[-1] == "nothing found"
+    assert "  delegated: 2 of 2 operators (100 %) and 100 % of 16 MACs, in 1 delegate" in result.stdout.splitlines()
     data = json.loads((tmp_path / "out.json").read_text())
     assert data["findings"] == []
     assert data["legs"]["tosa-reference"]["ran"] == 1
     assert data["cases"] == 1
     stored = tmp_path / "armdiff-out" / "check" / "model-TOSA-1.0+INT"
-    assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors"}
+    assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors", "call_sites.json"}
 
 
 def test_an_operator_without_a_rule_is_told_beside_nothing_new(tmp_path):
@@ -53,10 +54,61 @@ def test_an_operator_without_a_rule_is_told_beside_nothing_new(tmp_path):
     assert text != MODEL
     result = check(tmp_path, text, "--json", "out.json")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.splitlines()[-1] == "nothing new; 1 output of 1 case unjudged (aten.lgamma)"
+    assert result.stdout.splitlines()[-1] == "nothing found; 1 output of 1 case unjudged (aten.lgamma)"
     assert "\nunjudged: aten.lgamma: 1 output of 1 case, " in result.stdout
     [(name, row)] = json.loads((tmp_path / "out.json").read_text())["unjudged"].items()
     assert (name, row["outputs"], row["cases"]) == ("aten.lgamma", 1, 1)
+
+
+KNOWN = """
+import torch
+class Net(torch.nn.Module):
+    def forward(self, x):
+        left, right = x.chunk(2, 1)
+        return torch.cat([left, right], 1), self.negative(right)
+    def negative(self, x):
+        return torch.neg(torch.sigmoid(x))
+model = Net()
+calibration = [(torch.rand(1, 4),), (torch.rand(1, 4),)]
+"""
+
+
+def test_a_known_bug_fails_at_its_line_unless_that_is_allowed(tmp_path):
+    result = check(tmp_path, KNOWN, "--json", "out.json", "-q")
+    assert result.returncode == 1, result.stdout + result.stderr
+    line, verdict = result.stdout.splitlines()
+    assert line.startswith("model.py:6: error: torch.neg drops the ratio between input and output scale, at neg in Net")
+    assert line.endswith("; on TOSA-1.0+INT [known: neg-ignores-scale]; '--correction neg-rescaled' removes it")
+    assert verdict == "1 error, all known ('--allow-known' lets them pass)"
+    data = json.loads((tmp_path / "out.json").read_text())
+    assert {item["node"] for item in data["findings"]} == {"neg"}
+    assert data["profiles"]["TOSA-1.0+INT"]["operators"] == [4, 0]
+
+    allowed = check(tmp_path, KNOWN, "--allow-known", "-q")
+    assert allowed.returncode == 0, allowed.stdout + allowed.stderr
+    assert allowed.stdout.splitlines() == [line, "1 error, all known and allowed"]
+
+    mended = check(tmp_path, KNOWN, "--correction", "neg-rescaled", "-q")
+    assert (mended.returncode, mended.stdout) == (0, "nothing found\n"), mended.stderr
+
+
+def test_a_line_is_told_where_configure_needs_the_user_s_own_module(tmp_path):
+    result = check(tmp_path, KNOWN + "def configure(q):\n    pass\n", "-q")
+    assert result.stdout.startswith("model.py:6: error: torch.neg drops"), result.stdout + result.stderr
+
+
+def test_an_ethos_u_program_is_described(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    words = ("--target", "ethos-u55-128", "--jobs", "1", "--json", "out.json")
+    result = armdiff("check", "model.py", *words, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    profile = json.loads((tmp_path / "out.json").read_text())["profiles"]["ethos-u55-128"]
+    assert profile["macs"] == [16, 0]
+    assert profile["leg"] == "ethos-u-model"
+    assert profile["commands"] > 0
+    assert profile["cycles"] > 0
+    assert profile["clock"] == 5e8
+    assert f"  Vela's estimate: {profile['cycles']:,} cycles an inference, " in result.stdout
 
 
 def test_a_captured_conv_and_batch_norm_folds_like_the_original(tmp_path):

@@ -101,6 +101,9 @@ class Broken(torch.nn.Module):
     def forward(self, x):
         raise ValueError("forgot the weights")
 
+def test_wrong_and_allowed(armdiff_check):
+    armdiff_check(Negated(), CALIBRATION, allow_known=True)
+
 def test_raises(armdiff_check):
     armdiff_check(Broken(), CALIBRATION)
 """
@@ -108,10 +111,6 @@ def test_raises(armdiff_check):
 
 def test_a_project_s_tests_check_its_models(tmp_path: Path) -> None:
     (tmp_path / "test_project.py").write_text(PROJECT)
-    # nothing is known, so that the corpus' neg counts as new
-    (tmp_path / "conftest.py").write_text(
-        "import harness.cli.pytest_plugin as plugin\nplugin._known = lambda config: []\n"
-    )
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "harness.cli.pytest_plugin", "."],
         cwd=tmp_path,
@@ -123,7 +122,10 @@ def test_a_project_s_tests_check_its_models(tmp_path: Path) -> None:
     assert "test_healthy PASSED" in result.stdout, result.stdout + result.stderr
     assert "test_wrong FAILED" in result.stdout
     assert "test_raises FAILED" in result.stdout
-    assert "new findings" in result.stdout
-    assert "v1/qparams/scale-differs/lower/ExirToTosaPass" in result.stdout
+    assert "test_wrong_and_allowed PASSED" in result.stdout
+    line = next(line for line in result.stdout.splitlines() if "test_project.py:8: error: torch.neg drops" in line)
+    assert line.endswith("[known: neg-ignores-scale]; '--correction neg-rescaled' removes it")
+    assert "1 error, all known ('--allow-known' lets them pass)" in result.stdout
+    assert "v1/qparams/scale-differs/lower/ExirToTosaPass" in result.stdout  # in the section that shows all
     assert "forgot the weights" in result.stdout
     assert "Traceback" not in result.stdout

@@ -57,6 +57,14 @@ def pool(jobs=1, **limits):
     return Pool(jobs, limits=Limits(**limits), command=STAND_IN)
 
 
+def test_whoever_asks_is_told_stages_and_the_end(tasks):
+    told = []
+    with Pool(1, command=STAND_IN, told=lambda task, stage, run: told.append((task.case, stage, run))) as workers:
+        [task] = tasks("run again")
+        workers.run_one(task)
+    assert told == [(task.case, "lower", ""), (task.case, "prove", "again"), (task.case, "", "again")]
+
+
 def buckets(findings):
     return [(item.kind, item.stage) for item in findings]
 

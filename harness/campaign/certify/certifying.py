@@ -93,11 +93,13 @@ class Certifier:
     """Runs a plan.
 
     :param report: called with a line of progress.
+    :param begins: called with the number of cases that are run or compared next.
     """
 
     plan: Plan
     pool: Pool
     report: Callable[[str], None]
+    begins: Callable[[int], None] = lambda cases: None
     _together: Variant = ()
     _shared: list[tuple[Case, ...]] = field(default_factory=list)
     _store: Store = field(init=False)
@@ -191,6 +193,7 @@ class Certifier:
         variants = [item for item in (variant, together) if item is not None]
         tasks = [Task(case=path, corrections=words) for words in [(), *variants] for _, _, path in cases]
         self.report(f"{correction.name}: {len(cases)} corpus cases, stock and corrected")
+        self.begins(len(tasks))
         results = [*self.pool.run(tasks)]
         rows, left = [], []
         for place, (entry, case, _) in enumerate(cases):
@@ -277,6 +280,7 @@ class Certifier:
             if self._store.get(item[3], item[0].target, item[2]) is None:
                 missing.setdefault(item[1], []).append(item)
         tasks = [CompareTask(case=path, variants=tuple(item[2] for item in items)) for path, items in missing.items()]
+        self.begins(len(tasks))
         for done, (items, result) in enumerate(zip(missing.values(), self.pool.compare(tasks), strict=True), 1):
             rows = result.comparisons
             if result.problem is not None:

@@ -12,13 +12,14 @@ A *group* is all operators of one origin.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.artifacts.tosa import TosaBlock, TosaOperator
+from harness.artifacts.tosa import TosaBlock, TosaOperator, decode_tosa
 from harness.case.traits import TOSA_MOVING
 from harness.compat.snapshots import PassTrace
+from harness.evidence.observation import DelegateRecord
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,24 @@ def constant_origin(name: str, trace: PassTrace) -> str | None:
     """The start node that a constant or an input was made from."""
     node = trace.last.nodes.get(name)
     return node.origin if node is not None and node.origin in trace.start.nodes else None
+
+
+def call_made(tensors: Iterable[str], delegate: DelegateRecord) -> str:
+    """The node of the case's graph that the first of some TOSA tensors was made for (``NodeState.call``).
+
+    :returns: empty where nothing tells.
+    """
+    if delegate.tosa is None or delegate.trace is None:
+        return ""
+    block = decode_tosa(delegate.tosa).main
+    origins = origins_of(delegate.trace, block)
+    for name in tensors:
+        producer = block.producers.get(name)
+        for operator in (producer, behind_moves(producer, block)):  # a pass's own transpose has no origin
+            origin = origins.of[operator.index] if operator is not None else None
+            if origin is not None and (call := delegate.trace.start.call(origin)):
+                return call
+    return ""
 
 
 def _origin(operator: TosaOperator, trace: PassTrace) -> str | None:

@@ -61,6 +61,8 @@ class FallenBack:
     :param listed: do upstream's tables for the target's profile name it?
     :param reason: what the partitioner reported; empty if it reported nothing.
     :param float_by_recipe: the recipe leaves it, or what it directly reads or feeds, float.
+    :param call: the node of the case's graph that it comes from (``NodeState.call``).
+    :param macs: its multiply-accumulates.
     """
 
     operator: str
@@ -68,3 +70,5 @@ class FallenBack:
     listed: Literal["yes", "no", "unknown"]
     reason: str = ""
     float_by_recipe: bool = False
+    call: str = ""
+    macs: int = 0

@@ -19,7 +19,9 @@ from harness.campaign.certify.certifying import Certifier, Plan
 from harness.campaign.certify.evidence import Certificate
 from harness.campaign.certify.page import markdown
 from harness.campaign.certify.patching import patch_difference
+from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
+from harness.case.interrupts import command, deferred
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, seed_option
 from harness.cli.results import write_json
@@ -64,7 +66,8 @@ def certify(
     need_environment()
     folder = out / (release_line() or "unknown")
     made: list[Certificate] = []
-    with Pool(jobs) as pool:
+    hold(out)
+    with deferred(_goes_on), Pool(jobs) as pool:
         plan = Plan(wanted, entries(corpus_folders(required=True)), graphs, seed, out)
         for correction, certificate in zip(wanted, Certifier(plan, pool, _Progress()).certificates(), strict=True):
             if patch and certificate.verdict == "certified":
@@ -86,6 +89,10 @@ def certify(
     if json_file != "-":
         click.echo(f"{len(made)} certificates on {installed_line()}: {refused} refused")
     sys.exit(1 if refused else 0)
+
+
+def _goes_on() -> str:
+    return f"finished comparisons are kept; go on with: {command()}"
 
 
 def _wanted(names: tuple[str, ...]) -> tuple[Correction, ...]:

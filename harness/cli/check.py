@@ -11,9 +11,11 @@ from pathlib import Path
 import click
 
 from harness.campaign.campaign import Progress
+from harness.campaign.holding import hold
 from harness.campaign.replay_command import Again
-from harness.campaign.summary import Tally
+from harness.campaign.summary import Tally, until_interrupted
 from harness.case.errors import ArmdiffError, BadInput
+from harness.case.interrupts import command
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
 from harness.cli.console import Reporter
@@ -91,11 +93,16 @@ def check(
     corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
     tally, reporter = Tally(corpus, strict=strict), Reporter(None)
     tally.again = Again(corrections, engine, probes)
-    with Pool(min(jobs, len(targets)), command=worker) as pool, reporter:
+    folders = {name: out / "check" / f"{file.stem}-{name}" for name in targets}
+    hold(*folders.values())
+
+    def goes_on() -> str:
+        return f"go on with: {command(instead={'--target': targets[tally.cases :]})}"
+
+    with until_interrupted(tally, goes_on), Pool(min(jobs, len(targets)), command=worker) as pool, reporter:
         tasks = []
-        for name in targets:
+        for name, folder in folders.items():
             spelled = recipe if parse_target(name).quantized else "float"
-            folder = out / "check" / f"{file.stem}-{name}"
             captured = pool.capture(CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled))
             if captured.problem is not None:
                 raise ArmdiffError(captured.problem)

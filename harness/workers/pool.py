@@ -25,6 +25,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from harness.case.errors import CannotRun
+from harness.case.interrupts import check, result_of
 from harness.case.reading import read_case
 from harness.evidence.observation import CRASH, Failure, Observation
 from harness.triage.buckets import NO_OUTPUT
@@ -106,14 +108,16 @@ def in_order(
     """Begin tasks a few ahead of so many workers, and hand back their results in the order of the tasks.
 
     :param ahead: tasks a worker that are begun.
+    :raises KeyboardInterrupt: a signal came (``harness.case.interrupts``).
     """
     waiting: deque[Future[_Result]] = deque()
     for task in tasks:
+        check()
         waiting.append(begin(task))
         while len(waiting) > ahead * width() or (waiting and waiting[0].done()):
-            yield waiting.popleft().result()
+            yield result_of(waiting.popleft())
     for future in waiting:
-        yield future.result()
+        yield result_of(future)
 
 
 @dataclass
@@ -180,7 +184,7 @@ class Pool:
             task, future = self._waiting.pop(place)
             self._busy.append(task.graph)
         try:
-            future.set_result(self.run_one(task))
+            future.set_result(self._run_one(task))
         except BaseException as error:  # noqa: BLE001 - for whoever waits for the result
             future.set_exception(error)
         finally:
@@ -223,6 +227,9 @@ class Pool:
 
     def run_one(self, task: Task) -> CaseResult:
         """Run one task, turning a worker's death into a finding."""
+        return result_of(self._executor.submit(self._run_one, task))
+
+    def _run_one(self, task: Task) -> CaseResult:
         answer = self._ask(task)
         if not isinstance(answer, Death):
             assert isinstance(answer, CaseResult)
@@ -264,11 +271,11 @@ class Pool:
 
     def capture(self, task: CaptureTask) -> Captured:
         """Have a worker capture a user's file."""
-        return self._answered(task, Captured)
+        return result_of(self._executor.submit(self._answered, task, Captured))
 
     def emit(self, task: EmitTask) -> Emitted:
         """Have a worker lower a case."""
-        return self._answered(task, Emitted)
+        return result_of(self.emit_all([task])[0])
 
     def mask(self, tasks: Iterable[MaskTask]) -> Iterator[Masked]:
         """Have the workers lower cases and imagine bugs in them, in order."""
@@ -276,7 +283,7 @@ class Pool:
 
     def emit_all(self, tasks: Iterable[EmitTask]) -> list[Future[Emitted]]:
         """Have the workers lower cases, without waiting for them."""
-        return [self._executor.submit(self.emit, task) for task in tasks]
+        return [self._executor.submit(self._answered, task, Emitted) for task in tasks]
 
     def _ask(self, task: Question) -> Answer | Death:
         """Ask a worker; if it is killed from outside, ask the next one."""
@@ -315,12 +322,20 @@ class Pool:
 
     def _start(self) -> Worker:
         limits = self.limits or limits_for(self.jobs, self.limit)
-        worker = start_worker(limits, self.first_on_path, self.command)
+        return start_worker(limits, self.first_on_path, self.command, self._register)
+
+    def _register(self, worker: Worker) -> None:
+        """Remember a worker that starts, so that closing the pool ends it.
+
+        :raises CannotRun: the pool was closed.
+        """
         with self._lock:
             self._all.append(worker)
-            if self._closed:  # while it was starting
-                worker.kill()
-        return worker
+            if not self._closed:
+                return
+        worker.kill()
+        worker.close()
+        raise CannotRun("the pool was closed")
 
 
 _MESSAGES = {

@@ -65,6 +65,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # native prints must not end up between frames
     warnings.filterwarnings("ignore")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that owns the terminal decides
     die_with_parent()
     limit_stack()
     send(answers, Stage("import"))

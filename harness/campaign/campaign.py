@@ -214,7 +214,13 @@ def run_campaign(
     try:
         write_info(
             options.out,
-            _replace(info, ended=round(time.time(), 3), seconds=round(progress.seconds, 3), problems=problems),
+            _replace(
+                info,
+                ended=round(time.time(), 3),
+                seconds=round(progress.seconds, 3),
+                cases=len(done.numbers),
+                problems=problems,
+            ),
         )
     except CannotRun as error:
         progress.tally.stopped = progress.tally.stopped or str(error)

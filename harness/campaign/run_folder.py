@@ -78,6 +78,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     :param started: seconds since the epoch; ``ended`` likewise, None while it runs (or if it was killed).
     :param seconds: wall time of all sittings, resumed ones included.
+    :param cases: lines of ``results.jsonl`` when it ended; None while it runs (or if it was killed).
     :param left: what the time was too short for, a sentence each.
     """
 
@@ -90,6 +91,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None = None
     seconds: float = 0.0
     state: State = "running"
+    cases: int | None = None
     left: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -174,6 +176,33 @@ def read_run(folder: Path) -> Run:
     minimized = {item.bucket: item for item in _lines(folder / BUCKETS, Minimized)}
     ordered = tuple(done[number] for number in sorted(done))
     return Run(folder=folder, info=info, done=ordered, minimized=tuple(minimized.values()))
+
+
+def read_evidence(folder: Path) -> Run:
+    """Read a run's folder as evidence: all that it says to hold must be there.
+
+    :raises BadInput: it is no run's folder, or damaged.
+    """
+    run = read_run(folder)
+    if run.info.cases not in (None, len(run.done)):
+        raise BadInput(
+            str(folder / RESULTS),
+            f"holds {len(run.done)} of the {run.info.cases} cases that {INFO} counts",
+            f"fetch the folder again, or run what is missing with 'armdiff fuzz --resume --out {folder}'",
+        )
+    return run
+
+
+def unfinished(run: Run) -> str | None:
+    """Why a run says nothing about all that it was asked for, or None."""
+    goes_on = f"'armdiff fuzz --resume --out {run.folder}' goes on"
+    if run.info.state == "running":
+        return f"{run.folder}: has not ended: it still runs, or was killed; {goes_on}"
+    if run.info.state == "interrupted":
+        return f"{run.folder}: was interrupted after {len(run.done)} cases; {goes_on}"
+    if not run.done and run.info.asked.max_examples is None:
+        return f"{run.folder}: ended before its first case was done; give it more --time"
+    return None
 
 
 def previous_run(folder: Path, given: Path | None = None) -> Run | None:

@@ -330,8 +330,8 @@ class Pool:
         :raises CannotRun: the pool was closed.
         """
         with self._lock:
-            self._all.append(worker)
             if not self._closed:
+                self._all.append(worker)
                 return
         worker.kill()
         worker.close()

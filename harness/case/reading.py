@@ -28,7 +28,7 @@ def decode_case(data: bytes, where: str = "case") -> Case:
         problem, _, path = str(error).partition(" - at ")
         raise BadInput(
             f"{where}: {path.strip('`') or '$'}",
-            problem[:1].lower() + problem[1:],
+            problem if problem[1:2].isupper() else problem[:1].lower() + problem[1:],
             "see Case in harness/case/case.py for the fields and their types",
         ) from None
     try:

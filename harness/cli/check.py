@@ -28,6 +28,7 @@ from harness.cli.options import (
     no_warm_option,
     out_option,
     probes_option,
+    read_seconds,
     strict_option,
     target_option,
     verbose_option,
@@ -48,6 +49,15 @@ from harness.workers.protocol import CaptureTask, Task
     "--recipe", default="a8w8", show_default=True, help="Quantization recipe, e.g. a8w8,per-tensor,qmin=-127."
 )
 @click.option("--leg", "legs", multiple=True, help="Only this leg (and its reference), repeatable.")
+@click.option(
+    "--capture-time",
+    "capture_seconds",
+    callback=read_seconds,
+    default="2m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long FILE, its forward and torch.export may take together.",
+)
 @target_option
 @engine_option
 @jobs_option
@@ -62,6 +72,7 @@ def check(
     file: Path,
     recipe: str,
     legs: tuple[str, ...],
+    capture_seconds: float,
     targets: tuple[str, ...],
     engine: EngineChoice,
     jobs: int,
@@ -103,7 +114,9 @@ def check(
         tasks = []
         for name, folder in folders.items():
             spelled = recipe if parse_target(name).quantized else "float"
-            captured = pool.capture(CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled))
+            captured = pool.capture(
+                CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled, seconds=capture_seconds)
+            )
             if captured.problem is not None:
                 raise ArmdiffError(captured.problem)
             tasks.append(

@@ -28,7 +28,7 @@ def read_targets(_: click.Context, __: click.Parameter, value: Sequence[str]) ->
     return names
 
 
-def read_seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+def read_seconds(_: click.Context, parameter: click.Parameter | None, value: str | None) -> float | None:
     if value is None:
         return None
     unit = {"s": 1, "m": 60, "h": 3600}.get(value[-1:])
@@ -38,7 +38,11 @@ def read_seconds(_: click.Context, __: click.Parameter, value: str | None) -> fl
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < 1e7:
-        raise BadInput("--time", f"{value!r} is not a duration", "write for example 90s, 10m or 2h")
+        raise BadInput(
+            (parameter and parameter.opts[0]) or "--time",
+            f"{value!r} is not a duration",
+            "write for example 90s, 10m or 2h",
+        )
     return seconds
 
 

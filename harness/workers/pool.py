@@ -14,6 +14,7 @@ What a campaign needs of a pool is a ``CaseRunner``: the workers may be on this 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,6 +72,8 @@ MOST_KILLS = 5
 AHEAD = 4
 """Cases a worker that are begun: enough for each to have a graph of its own, with as many targets."""
 _DETAIL_LINES = 60
+_TIMEOUT = "Timeout ("
+"""How faulthandler begins to say where a process is when its time is over."""
 _TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 """Marks of the line that says why, the most specific first."""
 _SUMMARY_END = "Neural network macs"
@@ -199,8 +202,7 @@ class Pool:
         """A worker's answer; its death is a problem in one line."""
         answer = self._ask(task)
         if isinstance(answer, Death):
-            told = f"the process ended with {answer.kind} in stage {answer.stage} ({telling_line(answer.log)})"
-            answer = refused(task, f"{named_by(task)}: {told}; run it by itself to see why")
+            answer = refused(task, _told(task, answer))
         assert isinstance(answer, kind)
         return answer
 
@@ -271,7 +273,14 @@ class Pool:
 
     def capture(self, task: CaptureTask) -> Captured:
         """Have a worker capture a user's file."""
-        return result_of(self._executor.submit(self._answered, task, Captured))
+        answer = result_of(self._executor.submit(self._ask, task))
+        if isinstance(answer, Captured):
+            return answer
+        assert isinstance(answer, Death)
+        late = answer.kind == HANG or _TIMEOUT in answer.log
+        captured = refused(task, late_capture(task, answer.log) if late else _told(task, answer))
+        assert isinstance(captured, Captured)
+        return captured
 
     def emit(self, task: EmitTask) -> Emitted:
         """Have a worker lower a case."""
@@ -358,6 +367,22 @@ def finding_of_death(path: str, death: Death) -> Finding:
 def failure_of_death(death: Death) -> Failure:
     """A death as the failure of its stage."""
     return Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log))
+
+
+def _told(task: Question, death: Death) -> str:
+    """A death in one line, where it is a problem and no finding."""
+    told = f"the process ended with {death.kind} in stage {death.stage} ({telling_line(death.log)})"
+    return f"{named_by(task)}: {told}; run it by itself to see why"
+
+
+def late_capture(task: CaptureTask, log: str) -> str:
+    """What there is to say of a file that took too long to capture, with its line if the traceback shows one."""
+    lines = re.findall(rf'File "{re.escape(task.file)}", line (\d+)', log[log.rfind(_TIMEOUT) :])
+    at = f", line {lines[0]}" if lines else ""
+    return (
+        f"{task.file}{at}: is not captured after {task.seconds:g} s (the file, its forward and torch.export together); "
+        "make it end, or give more --capture-time"
+    )
 
 
 def telling_line(log: str) -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.case.errors import CannotRun
-from harness.workers.protocol import Answer, Question, Stage, receive, send
+from harness.workers.protocol import Answer, CaptureTask, Question, Stage, receive, send
 
 HANG, OUT_OF_MEMORY = "Hang", "OutOfMemory"
 KILLED = "SIGKILL"
@@ -36,6 +36,8 @@ GIB = 1 << 30
 _LOG_LINES = 200
 _WATCHED_EVERY = 0.2
 _STARTS = 4
+_DUMPING = 10.0
+"""Seconds that a worker gets to say where it is when a capture's time is over."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class Worker:
         assert self.process.stdout
         self._printed_before = size_of(self.log)  # what earlier cases printed says nothing about this one
         stage, answered = "start", threading.Event()
-        watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
+        limit = task.seconds + _DUMPING if isinstance(task, CaptureTask) else self.limits.seconds
+        watch = threading.Thread(target=self._watch, args=(answered, limit), daemon=True)
         watch.start()
         try:
             with suppress(BrokenPipeError):
@@ -115,9 +118,9 @@ class Worker:
             watch.join()
         return Death(self._broken or _name_of(self.process.wait()), stage, self.last_output())
 
-    def _watch(self, answered: threading.Event) -> None:
+    def _watch(self, answered: threading.Event, seconds: float) -> None:
         """Kill the process when it breaks a limit."""
-        until = time.monotonic() + self.limits.seconds
+        until = time.monotonic() + seconds
         while not answered.wait(_WATCHED_EVERY):
             late = time.monotonic() >= until
             if late or resident(self.process.pid) > self.limits.memory:

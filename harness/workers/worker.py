@@ -8,6 +8,7 @@ log file. One torch thread. ``--without=NAME`` leaves out a trick of ``harness.c
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import importlib
 import logging
 import os
@@ -143,7 +144,11 @@ def _answer(
     if isinstance(task, CaptureTask):
         from harness.workers.capture import capture_file
 
-        return capture_file(task)
+        faulthandler.dump_traceback_later(task.seconds, exit=True)  # the pool reads the line from it
+        try:
+            return capture_file(task)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
     with applied(chosen(() if isinstance(task, (CompareTask, MaskTask)) else task.corrections)):
         if isinstance(task, Task):
             return run_task(task, announce, cache, remembered)

@@ -26,7 +26,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from harness.campaign.replay_command import Again
-from harness.case.errors import BadInput, CannotRun
+from harness.case.errors import MALFORMED, BadInput, CannotRun
 from harness.compat.releases import Basis, basis_of, name_of
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
@@ -168,7 +168,7 @@ def read_run(folder: Path) -> Run:
         raise BadInput(
             str(folder), f"is no run's folder ({INFO}: {error.strerror})", "give the --out of 'armdiff fuzz'"
         ) from None
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise BadInput(str(file), str(error), "start the run anew with another --out") from None
     if info.schema != SCHEMA:
         raise BadInput(f"{file}: schema", f"is {info.schema}, not {SCHEMA}", "use the armdiff that wrote it")
@@ -219,7 +219,7 @@ def _lines(file: Path, kind: type[_Line]) -> Iterator[_Line]:
     for number, line in enumerate(whole, 1):
         try:
             yield msgspec.json.decode(line, type=kind)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise BadInput(f"{file}: line {number}", str(error), "remove the line; its case will run again") from None
 
 

@@ -29,8 +29,6 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
     stock = {_identity(item) for item in comparison.stock}
     added = [item for item in comparison.corrected if _identity(item) not in stock]
     if not stock:
-        if added and all(_is_vela_s(item) and resembled_by(corpus, item) is not None for item in added):
-            return "uncovered"  # Vela gets the other program wrong as it gets many others
         return "worse" if added else "rounded" if comparison.apart else "equal"
     behind = _ended_before_vela(comparison.stock)
     if any(resembled_by(corpus, item) is None and not (behind and _is_vela_s(item)) for item in added):

@@ -9,8 +9,8 @@ rounded  likewise, and outputs differ inside what rounding allows
 right    stock was wrong; every oracle passes with the corrections
 better   stock was wrong; some of its mismatches are gone and none is new
 alike    stock was wrong, in the same way with the corrections
-uncovered another known bug shows now: behind the one that was there, or one of Vela's on the other program; or
-         stock ended before Vela
+uncovered stock was wrong; the corrections uncover another known bug behind it, or one of Vela's where stock
+         ended before Vela
 worse    a mismatch that stock does not have
 ======== =====================================================================================
 

@@ -19,7 +19,7 @@ _MEANING = {
     "right": "stock was wrong; right now",
     "better": "stock was wrong; less is now",
     "alike": "stock was wrong; as before",
-    "uncovered": "another known bug shows now: behind another one, or Vela's of a program that stock never came to",
+    "uncovered": "stock was wrong; another known bug shows now, or one of Vela's that stock never came to",
     "worse": "wrong where stock was not",
 }
 _BRIEF = {

@@ -69,6 +69,8 @@ def _database_at(place: str) -> ExampleDatabase:
         except (RedisError, ValueError) as error:
             raise BadInput(f"--database {place}", f"does not answer ({error})", "start the server there") from None
         return RedisExampleDatabase(server)
+    if (folder := Path(place)).exists() and not folder.is_dir():
+        raise BadInput(f"--database {place}", "is a file", "give a folder; it is made if it is not there")
     return DirectoryBasedExampleDatabase(place)
 
 

@@ -7,30 +7,27 @@ process; everything that imports torch happens in the pool's workers. The run's 
 
 Invariants: with ``max_examples`` and no time limit, a run is a function of what was asked; a time limit only cuts
 the sequence of graphs short, and includes minimization and reports. A campaign that was ended by anything goes on
-where it was when it is resumed. Ctrl-C and SIGTERM end it in good order.
+where it was when it is resumed. Ctrl-C and SIGTERM end it in good order (``harness.case.interrupts``).
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 from harness import __version__
 from harness.campaign.budget import Budget
 from harness.campaign.run_folder import CASES, Asked, Done, RunInfo, append, cannot_write, mended, read_run, write_info
 from harness.campaign.steering import NewPairs
-from harness.campaign.summary import Tally
+from harness.campaign.summary import Tally, until_interrupted
 from harness.case.case import Case, case_digest, encode_case
 from harness.case.errors import CannotRun
+from harness.case.interrupts import again, check
 from harness.compat.releases import installed, release_line
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
@@ -186,16 +183,18 @@ def run_campaign(
     report: Callable[[Progress, CaseResult], None],
     afterwards: Callable[[Progress, CaseRunner, Budget], Sequence[str]] = lambda *_: (),
     workers: Callable[[int], CaseRunner] = Pool,
+    goes_on: Callable[[], str] = again,
 ) -> Tally:
-    """Run a campaign to its end (or its time limit, or Ctrl-C) and return the tally.
+    """Run a campaign to its end (or its time limit, or a signal) and return the tally.
 
     :param report: called after every case, in order.
     :param afterwards: what is done with the findings while the workers are warm; returns what was left undone.
     :param workers: makes a pool of so many workers.
+    :param goes_on: says how to go on after a signal.
     """
     budget = Budget(options.seconds)
     progress, info, done = _begun(options, corpus)
-    with stopped_by_sigterm(), workers(options.jobs) as pool:
+    with until_interrupted(progress.tally, goes_on), workers(options.jobs) as pool:
         try:
             for number, result in _results(options, pool, progress.tally, budget, done):
                 append(options.out, [Done(number=number, at=round(progress.seconds, 3), result=result)])
@@ -207,17 +206,21 @@ def run_campaign(
             progress.drawn = max((graph + 1 for graph in graphs if graph < STORED), default=0)
             left = tuple(afterwards(progress, pool, budget))
             info = _replace(info, state="done", left=left)
-        except KeyboardInterrupt:
-            progress.tally.problems.append("interrupted: the report covers what was done until then")
-            info = _replace(info, state="interrupted")
         except CannotRun as error:
             progress.tally.stopped = str(error)
-            info = _replace(info, state="interrupted")
+    if info.state != "done":
+        info = _replace(info, state="interrupted")
     problems = (*progress.tally.problems, *filter(None, [progress.tally.stopped]))
     try:
         write_info(
             options.out,
-            _replace(info, ended=round(time.time(), 3), seconds=round(progress.seconds, 3), problems=problems),
+            _replace(
+                info,
+                ended=round(time.time(), 3),
+                seconds=round(progress.seconds, 3),
+                cases=len(done.numbers),
+                problems=problems,
+            ),
         )
     except CannotRun as error:
         progress.tally.stopped = progress.tally.stopped or str(error)
@@ -257,6 +260,7 @@ def _results(
 
     def tasks() -> Iterator[Task]:
         for graph, cases in graph_cases(options):
+            check()
             for place, case in enumerate(cases):
                 number = graph * len(options.targets) + place
                 if number in done.numbers:
@@ -286,23 +290,6 @@ def _replace(info: RunInfo, **changes: object) -> RunInfo:
     import msgspec
 
     return msgspec.structs.replace(info, **changes)
-
-
-@contextmanager
-def stopped_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end what runs inside as Ctrl-C does (in the main thread; elsewhere nothing changes)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def write_case(case: Case, folder: Path) -> Path:

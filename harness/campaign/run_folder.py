@@ -26,7 +26,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from harness.campaign.replay_command import Again
-from harness.case.errors import BadInput, CannotRun
+from harness.case.errors import MALFORMED, BadInput, CannotRun
 from harness.compat.releases import Basis, basis_of, name_of
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
@@ -79,6 +79,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     :param started: seconds since the epoch; ``ended`` likewise, None while it runs (or if it was killed).
     :param seconds: wall time of all sittings, resumed ones included.
+    :param cases: lines of ``results.jsonl`` when it ended; None while it runs (or if it was killed).
     :param left: what the time was too short for, a sentence each.
     """
 
@@ -91,6 +92,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None = None
     seconds: float = 0.0
     state: State = "running"
+    cases: int | None = None
     left: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -169,7 +171,7 @@ def read_run(folder: Path) -> Run:
         raise BadInput(
             str(folder), f"is no run's folder ({INFO}: {error.strerror})", "give the --out of 'armdiff fuzz'"
         ) from None
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise BadInput(str(file), str(error), "start the run anew with another --out") from None
     if info.schema != SCHEMA:
         raise BadInput(f"{file}: schema", f"is {info.schema}, not {SCHEMA}", "use the armdiff that wrote it")
@@ -177,6 +179,33 @@ def read_run(folder: Path) -> Run:
     minimized = {item.bucket: item for item in _lines(folder / BUCKETS, Minimized)}
     ordered = tuple(done[number] for number in sorted(done))
     return Run(folder=folder, info=info, done=ordered, minimized=tuple(minimized.values()))
+
+
+def read_evidence(folder: Path) -> Run:
+    """Read a run's folder as evidence: all that it says to hold must be there.
+
+    :raises BadInput: it is no run's folder, or damaged.
+    """
+    run = read_run(folder)
+    if run.info.cases not in (None, len(run.done)):
+        raise BadInput(
+            str(folder / RESULTS),
+            f"holds {len(run.done)} of the {run.info.cases} cases that {INFO} counts",
+            f"fetch the folder again, or run what is missing with 'armdiff fuzz --resume --out {folder}'",
+        )
+    return run
+
+
+def unfinished(run: Run) -> str | None:
+    """Why a run says nothing about all that it was asked for, or None."""
+    goes_on = f"'armdiff fuzz --resume --out {run.folder}' goes on"
+    if run.info.state == "running":
+        return f"{run.folder}: has not ended: it still runs, or was killed; {goes_on}"
+    if run.info.state == "interrupted":
+        return f"{run.folder}: was interrupted after {len(run.done)} cases; {goes_on}"
+    if not run.done and run.info.asked.max_examples is None:
+        return f"{run.folder}: ended before its first case was done; give it more --time"
+    return None
 
 
 def previous_run(folder: Path, given: Path | None = None) -> Run | None:
@@ -193,7 +222,7 @@ def _lines(file: Path, kind: type[_Line]) -> Iterator[_Line]:
     for number, line in enumerate(whole, 1):
         try:
             yield msgspec.json.decode(line, type=kind)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise BadInput(f"{file}: line {number}", str(error), "remove the line; its case will run again") from None
 
 

@@ -7,7 +7,8 @@ state is the worker's where that tried a correction, and the corpus's everywhere
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ import msgspec
 
 from harness import __version__
 from harness.campaign.replay_command import Again
+from harness.case.interrupts import Interrupted, again, deferred
 from harness.compat.releases import installed
 from harness.evidence.observation import oracle_named
 from harness.evidence.reasons import by_kind
@@ -34,6 +36,7 @@ class Tally:
     :param strict: information counts as a finding.
     :param again: the options that it takes to see a finding again.
     :ivar stopped: what the run had to stop for, in one line.
+    :ivar interrupted: what a signal that ended it before it was done leaves to say, ending with what goes on.
     """
 
     corpus: Sequence[Entry] = ()
@@ -44,6 +47,7 @@ class Tally:
     unrepeated: list[Finding] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     stopped: str = ""
+    interrupted: str = ""
     ran: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     seconds: Counter[str] = field(default_factory=Counter)
@@ -104,6 +108,19 @@ class Tally:
                 "unjudged": self.unjudged.leg(name),
             }
         return table
+
+
+@contextmanager
+def until_interrupted(tally: Tally, goes_on: Callable[[], str] = again) -> Iterator[None]:
+    """Let a signal end what runs inside, and go on behind it with what was counted until then.
+
+    :param goes_on: says how to go on (``harness.case.interrupts.deferred``).
+    """
+    try:
+        with deferred(goes_on):
+            yield
+    except Interrupted as error:
+        tally.interrupted = str(error)
 
 
 def counted(findings: Sequence[Finding], strict: bool) -> list[Finding]:

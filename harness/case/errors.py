@@ -11,9 +11,13 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 
+import msgspec
+
 UPSTREAM = ("executorch", "torchao", "ethosu", "tosa_serializer", "tosa_reference_model", "tosa")
 """Packages of the toolchain, by the first component of their modules' names."""
 OURS = ("harness", "oracles", "generators")
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError)
+"""What msgspec raises for data that cannot be decoded; it looks at the text of a string when it comes to it."""
 
 
 class ArmdiffError(Exception):

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.case.case import Case
 from harness.case.checking import check_case
-from harness.case.errors import BadInput
+from harness.case.errors import MALFORMED, BadInput
 
 _decoder = msgspec.json.Decoder(Case)
 """Made here, once: the first use of a type is not safe in msgspec (0.22 crashes), and pools read cases in threads."""
@@ -24,11 +24,11 @@ def decode_case(data: bytes, where: str = "case") -> Case:
     _reject_non_finite(data, where)
     try:
         case = _decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         problem, _, path = str(error).partition(" - at ")
         raise BadInput(
             f"{where}: {path.strip('`') or '$'}",
-            problem[:1].lower() + problem[1:],
+            problem if problem[1:2].isupper() else problem[:1].lower() + problem[1:],
             "see Case in harness/case/case.py for the fields and their types",
         ) from None
     try:

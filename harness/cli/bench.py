@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
+from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
 from harness.cli.benchmark.contest import Contest, Contestant
 from harness.cli.benchmark.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
@@ -64,6 +65,7 @@ def bench(
     """
     need_environment()
     folder = out / "bench"
+    hold(folder)
     if growth:
         _measure_growth(chains(targets, folder), rounds, json_file)
         return

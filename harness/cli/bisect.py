@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from harness.case.errors import CannotRun
+from harness.case.interrupts import command, deferred
 from harness.case.reading import file_of, read_case
 from harness.cli.line_options import environments_of, lines_options
 from harness.cli.options import json_option
@@ -46,9 +47,14 @@ def bisect(
     found = environments_of(environments, make)
     read_case(case)
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="armdiff-bisect-") as folder:
+    wanted = [item for item in OLDEST_FIRST if item in lines]
+
+    def goes_on() -> str:
+        return f"go on with: {command(instead={'--line': wanted[len(rows) :]})}"
+
+    with deferred(goes_on), tempfile.TemporaryDirectory(prefix="armdiff-bisect-") as folder:
         entry = _entry(case, Path(folder))
-        for line in (item for item in OLDEST_FIRST if item in lines):
+        for line in wanted:
             with found.python(line) as python:
                 if python is None:
                     rows.append({"line": line, "state": "not installed", "what": "--make makes it"})

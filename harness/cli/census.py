@@ -10,7 +10,9 @@ from pathlib import Path
 import click
 
 from harness.campaign.campaign import Options, Progress, graph_cases, run_campaign, write_case
+from harness.campaign.holding import hold
 from harness.campaign.run_folder import CASES
+from harness.case.interrupts import deferred
 from harness.case.target import parse_target
 from harness.cli.console import Reporter
 from harness.cli.environment import need_environment
@@ -59,6 +61,7 @@ def census(
     options = Options(
         (target,), max_examples, None, seed, jobs, (1, 1), out, plant=True, probes=probes, corrections=corrections
     )
+    hold(out)
     if masking:
         _masking(options, json_file)
         return
@@ -82,7 +85,7 @@ def _masking(options: Options, json_file: str | None) -> None:
     known, made, reporter = bugs_of(corpus), Masking(), Reporter(options.max_examples)
     drawn = (case for _, cases in graph_cases(options) for case in cases)
     tasks = (MaskTask(case=str(write_case(case, options.out / CASES)), known=known) for case in drawn)
-    with Pool(options.jobs) as pool, reporter:
+    with deferred(), Pool(options.jobs) as pool, reporter:
         for answer in pool.mask(tasks):
             if answer.problem is None:
                 made.add(answer.counts)

@@ -18,7 +18,9 @@ from harness.campaign.certify.certifying import Certifier, Plan
 from harness.campaign.certify.evidence import Certificate
 from harness.campaign.certify.page import markdown
 from harness.campaign.certify.patching import patch_difference
+from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
+from harness.case.interrupts import command, deferred
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, seed_option
 from harness.cli.results import write_json
@@ -66,8 +68,9 @@ def certify(
     need_environment()
     folder = out / (release_line() or "unknown")
     made: list[Certificate] = []
+    hold(out)
     stages = Stages(lambda task: Path(named_by(task)).stem)
-    with Pool(jobs, told=stages.told) as pool, stages:
+    with deferred(_goes_on), Pool(jobs, told=stages.told) as pool, stages:
         plan = Plan(wanted, entries(corpus_folders(required=True)), graphs, seed, out)
         certifier = Certifier(plan, pool, stages.say, lambda cases: stages.expect(cases, jobs))
         for correction, certificate in zip(wanted, certifier.certificates(), strict=True):
@@ -90,6 +93,10 @@ def certify(
     if json_file != "-":
         click.echo(f"{counted_as(len(made), 'certificate')} on {installed_line()}: {refused} refused")
     sys.exit(1 if refused else 0)
+
+
+def _goes_on() -> str:
+    return f"finished comparisons are kept; go on with: {command()}"
 
 
 def _wanted(names: tuple[str, ...]) -> tuple[Correction, ...]:

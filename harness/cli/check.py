@@ -15,10 +15,12 @@ from pathlib import Path
 import click
 import msgspec
 
+from harness.campaign.holding import hold
 from harness.campaign.replay_command import Again
-from harness.campaign.summary import Tally, as_json
+from harness.campaign.summary import Tally, as_json, until_interrupted
 from harness.case.call_sites import read_call_sites
 from harness.case.errors import ArmdiffError, BadInput
+from harness.case.interrupts import Interrupted, command
 from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
@@ -30,6 +32,7 @@ from harness.cli.options import (
     json_option,
     no_warm_option,
     out_option,
+    read_seconds,
     strict_option,
     target_option,
 )
@@ -58,6 +61,15 @@ FIRST_GUESS = (4.0, 0.25)
     "--recipe", default="a8w8", show_default=True, help="Quantization recipe, e.g. a8w8,per-tensor,qmin=-127."
 )
 @click.option("--leg", "legs", multiple=True, help="Only this leg (and its reference), repeatable.")
+@click.option(
+    "--capture-time",
+    "capture_seconds",
+    callback=read_seconds,
+    default="2m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long FILE, its forward and torch.export may take together.",
+)
 @target_option
 @engine_option
 @jobs_option
@@ -78,6 +90,7 @@ def check(
     file: Path,
     recipe: str,
     legs: tuple[str, ...],
+    capture_seconds: float,
     targets: tuple[str, ...],
     engine: EngineChoice,
     jobs: int,
@@ -112,15 +125,23 @@ def check(
     need_engine(engine, targets)
     corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
     tally = Tally(corpus, strict=strict)
+    folders = {name: out / "check" / f"{file.stem}-{name}" for name in targets}
+    hold(*folders.values())
     labels: dict[str, str] = {}
     stages = Stages(lambda task: _label(task, labels))
     jobs = min(jobs, len(targets))
-    with Pool(jobs, limit=LIMIT, command=worker, told=stages.told) as pool, stages:
-        tasks, size = [], 0
-        for name in targets:
+    tasks: list[Task] = []
+    profiles, size = {}, 0
+
+    def goes_on() -> str:
+        return f"go on with: {command(instead={'--target': targets[tally.cases :]})}"
+
+    with until_interrupted(tally, goes_on), Pool(jobs, limit=LIMIT, command=worker, told=stages.told) as pool, stages:
+        for name, folder in folders.items():
             spelled = recipe if parse_target(name).quantized else "float"
-            folder = out / "check" / f"{file.stem}-{name}"
-            captured = pool.capture(CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled))
+            captured = pool.capture(
+                CaptureTask(file=str(file), folder=str(folder), target=name, recipe=spelled, seconds=capture_seconds)
+            )
             if captured.problem is not None:
                 raise ArmdiffError(captured.problem)
             labels[captured.case] = name
@@ -140,23 +161,29 @@ def check(
         stages.expect(len(tasks), jobs, FIRST_GUESS[0] + FIRST_GUESS[1] * size)
         tally.again = Again(corrections, engine, tasks[0].probes)
         tally.graphs = 1
-        profiles = {}
         for result in pool.run(tasks):
             tally.add(result)
             profiles[labels[result.case]] = result.profile
     for result in tally.invalid:
         tally.problems.append(f"{file}: the model {result.invalid}; make it run in eager first")
-    if tally.problems:
-        raise ArmdiffError(tally.problems[0])
+    if not tasks:
+        raise Interrupted(tally.interrupted)
     case = Path(tasks[0].case)
     subject = Subject(str(file), read_case(case).graph, read_call_sites(case))
     notes = [] if probes or size <= PROBED else [_unprobed(size)]
     answer = Answer(tally, subject, tuple(targets), profiles, tuple(notes), allow_known)
     told = {name: msgspec.to_builtins(profile) for name, profile in profiles.items() if profile is not None}
-    write_json(json_file, as_json(tally, targets=list(targets), corrections=list(corrections), profiles=told))
+    data = as_json(
+        tally, interrupted=bool(tally.interrupted), targets=list(targets), corrections=list(corrections), profiles=told
+    )
     if json_file != "-":
         detail: Detail = "full" if verbose else "quiet" if quiet else "normal"
         click.echo("\n".join(answer.lines(detail)))
+    write_json(json_file, data)
+    if tally.interrupted:
+        raise Interrupted(tally.interrupted)
+    if tally.problems:
+        raise ArmdiffError(tally.problems[0])
     sys.exit(1 if answer.fails else 0)
 
 

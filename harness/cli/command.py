@@ -3,7 +3,7 @@
 Exit status: 0 nothing new, 1 new findings, 2 wrong usage or bad input (one line that says what
 and where), 3 the environment cannot run what was asked. Progress goes to standard error, results
 to standard output; ``--json FILE`` writes machine-readable results (``-`` is standard output and
-silences the text).
+silences the text). 130: a signal ended it (``harness.case.interrupts``).
 
 What verbs share is in ``options`` (options and how they are read), ``environment`` (what is
 installed) and ``results`` (how a verb ends). A verb's module imports
@@ -19,6 +19,7 @@ import click
 
 from harness import __version__
 from harness.case.errors import ArmdiffError
+from harness.case.interrupts import STATUS, again
 from harness.cli import (
     bench,
     bisect,
@@ -46,6 +47,9 @@ class _Command(click.Group):
         except ArmdiffError as error:
             click.echo(f"armdiff: {error}", err=True)
             ctx.exit(error.exit_status)
+        except KeyboardInterrupt:  # where ``harness.cli.__main__`` did not start this
+            click.echo(f"armdiff: interrupted; {again()}", err=True)
+            ctx.exit(STATUS)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             ctx.exit(0)

@@ -17,6 +17,7 @@ import click
 from harness import __version__
 from harness.artifacts import npz, program, vela
 from harness.case.errors import ArmdiffError, BadInput
+from harness.case.interrupts import deferred
 from harness.case.reading import read_case
 from harness.case.target import parse_target
 from harness.cli.environment import need_environment
@@ -163,7 +164,7 @@ def _lowered(path: Path, target: str | None, corrections: tuple[str, ...]) -> by
             str(path), f"is a case for {case.target}, which has no command stream", "give --target, e.g. ethos-u55-128"
         )
     need_environment()
-    with Pool(1) as pool:
+    with deferred(), Pool(1) as pool:
         emitted = pool.emit(EmitTask(case=str(path), target=target, corrections=corrections))
     if emitted.problem is not None:
         raise ArmdiffError(emitted.problem)

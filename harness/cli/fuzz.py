@@ -18,8 +18,10 @@ import click
 import msgspec
 
 from harness.campaign.campaign import Options, run_campaign
+from harness.campaign.holding import hold
 from harness.campaign.run_folder import Run, previous_run, read_run, set_aside
 from harness.case.errors import ArmdiffError, BadInput
+from harness.case.interrupts import command
 from harness.cli.console import Reporter
 from harness.cli.environment import need_engine, need_environment
 from harness.cli.options import (
@@ -153,6 +155,7 @@ def fuzz(
 
         database_at(database)  # what is wrong with a place is said before anything runs
     workers = partial(Pool, command=worker) if cluster is None else _workers_of(cluster, corrections, context)
+    hold(out)
     earlier = read_run(out) if resume else None
     if earlier is None:
         set_aside(out)
@@ -170,9 +173,9 @@ def fuzz(
         corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say)
         if minimize:
-            tally = run_campaign(options, corpus, reporter.case, afterwards, workers=workers)
+            tally = run_campaign(options, corpus, reporter.case, afterwards, workers=workers, goes_on=_goes_on)
         else:
-            tally = run_campaign(options, corpus, reporter.case, workers=workers)
+            tally = run_campaign(options, corpus, reporter.case, workers=workers, goes_on=_goes_on)
     report = _reported(out, corpus)
     finish(
         tally,
@@ -184,6 +187,10 @@ def fuzz(
         targets=list(options.targets),
         corrections=list(options.corrections),
     )
+
+
+def _goes_on() -> str:
+    return f"go on with: {command(adding=('--resume',))}"
 
 
 def _workers_of(address: str, corrections: Sequence[str], context: click.Context) -> Callable[[int], CaseRunner]:

@@ -14,6 +14,7 @@ import click
 
 from harness.case.errors import BadInput
 from harness.case.target import DEFAULT_TARGETS, parse_target
+from harness.cli.results import need_writable
 from harness.corrections import chosen
 from harness.corrections.source import edited_modules
 from harness.workers.pool import default_jobs
@@ -27,7 +28,7 @@ def read_targets(_: click.Context, __: click.Parameter, value: Sequence[str]) ->
     return names
 
 
-def read_seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+def read_seconds(_: click.Context, parameter: click.Parameter | None, value: str | None) -> float | None:
     if value is None:
         return None
     unit = {"s": 1, "m": 60, "h": 3600}.get(value[-1:])
@@ -37,7 +38,11 @@ def read_seconds(_: click.Context, __: click.Parameter, value: str | None) -> fl
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < 1e7:
-        raise BadInput("--time", f"{value!r} is not a duration", "write for example 90s, 10m or 2h")
+        raise BadInput(
+            (parameter and parameter.opts[0]) or "--time",
+            f"{value!r} is not a duration",
+            "write for example 90s, 10m or 2h",
+        )
     return seconds
 
 
@@ -64,7 +69,21 @@ target_option = click.option(
     metavar="TARGET",
     help=f"Compile target, repeatable. Default: {', '.join(DEFAULT_TARGETS)}.",
 )
-json_option = click.option("--json", "json_file", metavar="FILE", help="Write results as JSON ('-': standard output).")
+
+
+def read_json_file(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """A file that can be written: a verb must not compute for hours and then say that it cannot."""
+    need_writable(value)
+    return value
+
+
+json_option = click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    callback=read_json_file,
+    help="Write results as JSON ('-': standard output).",
+)
 jobs_option = click.option("--jobs", default="auto", callback=read_jobs, show_default=True, help="Worker processes.")
 out_option = click.option(
     "--out", type=click.Path(path_type=Path), default=Path("armdiff-out"), show_default=True, help="Folder for cases."

@@ -69,6 +69,7 @@ class ShardItem(pytest.Item):
 
     def runtest(self) -> None:
         from harness.campaign.campaign import Options, run_campaign
+        from harness.campaign.holding import hold
         from harness.campaign.run_folder import set_aside
         from harness.case.target import DEFAULT_TARGETS, parse_target
         from harness.cli.options import read_seconds
@@ -89,9 +90,12 @@ class ShardItem(pytest.Item):
             out=Path(self.config.rootpath / option.armdiff_out) / f"{index}-of-{count}",
             steer=option.armdiff_max_examples is None,
         )
+        hold(options.out)
         set_aside(options.out)
         corpus = _known(self.config)
         tally = run_campaign(options, corpus, lambda *_: None, workers=Pool)
+        if tally.interrupted:
+            raise KeyboardInterrupt
         lines = listing(tally)
         head = f"{counted_as(tally.graphs, 'graph')}, {counted_as(tally.cases, 'case')}"
         self.add_report_section("call", "armdiff", "\n".join([head, *lines]))

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from harness.campaign.holding import hold
 from harness.campaign.reduction.harm import harm_of, sharing
 from harness.campaign.reduction.minimizing import Terms, minimize
 from harness.campaign.reduction.search import Reduction
@@ -21,6 +22,7 @@ from harness.campaign.run_folder import Minimized
 from harness.campaign.summary import by_cause
 from harness.case.case import case_digest
 from harness.case.errors import BadInput
+from harness.case.interrupts import command, deferred
 from harness.case.reading import read_case
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
@@ -84,7 +86,9 @@ def reduce(
     need_environment()
     need_engine(engine, (case.target,))
     corpus = with_corrections(known_entries(corpus_folders(), known, ignored), chosen(corrections))
-    with Pool(jobs) as pool:
+    folder, progress = out / case_digest(case), _Progress()
+    hold(folder)
+    with deferred(lambda: f"{progress.told}; go on with: {command()}"), Pool(jobs) as pool:
         result = pool.run_one(
             Task(
                 case=str(finding),
@@ -99,10 +103,9 @@ def reduce(
             raise BadInput(str(finding), trouble, "give a case that runs")
         wanted = _wanted(finding, result.findings, bucket, corpus)
         terms = Terms(corpus, corrections, engine, None if seconds is None else started + seconds)
-        folder = out / case_digest(case)
         harm = harm_of([*filter(sharing(wanted, corpus), result.findings)])
         start = msgspec.structs.replace(wanted, case=str(finding))
-        made, smallest = minimize(start, pool, folder, terms, _Progress(), harm=harm)
+        made, smallest = minimize(start, pool, folder, terms, progress, harm=harm)
     write_json(json_file, {**msgspec.to_builtins(made), "finding": msgspec.to_builtins(smallest)})
     if json_file != "-":
         click.echo("\n".join(_listing(made, smallest, Again(corrections, engine, "all"))))
@@ -129,17 +132,21 @@ def _wanted(file: Path, findings: tuple[Finding, ...], bucket: str | None, corpu
 
 
 class _Progress:
+    """Lines on standard error.
+
+    :ivar told: how far the search has come.
+    """
+
     def __init__(self) -> None:
         self._last = time.monotonic()
+        self.told = "no case tried yet"
 
     def __call__(self, reduction: Reduction) -> None:
+        tries, operators = reduction.tries, len(reduction.case.graph.nodes)
+        self.told = f"{counted_as(tries, 'case')} tried, {counted_as(operators, 'operator')} left"
         if time.monotonic() - self._last >= PROGRESS_EVERY:
             self._last = time.monotonic()
-            click.echo(
-                f"armdiff: {counted_as(reduction.tries, 'case')} tried, "
-                f"{counted_as(len(reduction.case.graph.nodes), 'operator')} left",
-                err=True,
-            )
+            click.echo(f"armdiff: {self.told}", err=True)
 
 
 def _listing(made: Minimized, finding: Finding, again: Again) -> list[str]:

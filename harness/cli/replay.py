@@ -19,10 +19,11 @@ import msgspec
 
 from harness.campaign.replay_command import Again
 from harness.campaign.replaying import Replayed, held_against_status
-from harness.campaign.summary import Tally, as_json, counted
+from harness.campaign.summary import Tally, as_json, counted, until_interrupted
 from harness.case.building import load_tensors
 from harness.case.case import Case
 from harness.case.errors import BadInput
+from harness.case.interrupts import Interrupted, command
 from harness.case.reading import file_of, read_case
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
@@ -49,6 +50,8 @@ from harness.workers.protocol import CaseResult, Task
 
 UNUSABLE = 2
 """Exit status if a case could not be run, and nothing new was found in the others."""
+MOST_NAMED = 20
+"""Cases that are named in the command that goes on; where more are left it is the same command."""
 
 
 @click.command()
@@ -107,7 +110,13 @@ def replay(
         for file in files
     ]
     rows: list[Replayed] = []
-    with Pool(min(jobs, len(tasks)), command=worker) as pool:
+
+    def goes_on() -> str:
+        left = [str(item) for item in (*(entry.folder for entry in selected), *cases)][tally.cases :]
+        shorter = command(adding=left, dropping={str(path) for path in paths})
+        return f"go on with: {shorter if len(left) <= MOST_NAMED else command()}"
+
+    with until_interrupted(tally, goes_on), Pool(min(jobs, len(tasks)), command=worker) as pool:
         results = pool.run(tasks)
         for entry, result in zip(selected, islice(results, len(selected)), strict=True):
             tally.add(result)
@@ -121,6 +130,7 @@ def replay(
                 each.add(_explained(result))
         if kept_in is not None:
             _keep(pool, [*(entry.folder / "case.json" for entry in selected), *cases], kept_in, corrections)
+    shown.interrupted = tally.interrupted
     tally.graphs, shown.graphs = len(tasks), len(cases)
     against = sum(row.counts for row in rows)
     data = {"entries": [msgspec.to_builtins(row) for row in rows], "corrections": list(corrections)}
@@ -130,7 +140,9 @@ def replay(
     if cases:
         status = 1 if against else UNUSABLE if shown.problems else 0
         finish(tally, json_file, _title(list(cases)), listed=shown, verbose=verbose, otherwise=status, **data)
-    write_json(json_file, as_json(tally, **data))
+    write_json(json_file, as_json(tally, interrupted=bool(tally.interrupted), **data))
+    if tally.interrupted:
+        raise Interrupted(tally.interrupted)
     sys.exit(1 if against else 0)
 
 

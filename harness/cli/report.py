@@ -15,13 +15,14 @@ from pathlib import Path
 
 import click
 
-from harness.campaign.run_folder import Run, previous_run, read_run
+from harness.campaign.run_folder import Run, previous_run, read_evidence, unfinished
 from harness.case.errors import BadInput
 from harness.cli.options import json_option, known_option
 from harness.cli.results import write_json
 from harness.corrections import corrections
 from harness.reports.reporting import Report, report_on, tallied, write
 from harness.reports.reporting.issues import MOST, Filed, issues, read_filed, write_issues
+from harness.reports.reporting.merging import missing_shards
 from harness.reports.reporting.words import counted
 from harness.triage.corpus import Entry, corpus_folders, judged_by, with_corrections
 from harness.triage.given import known_entries
@@ -58,7 +59,8 @@ def report(
 ) -> None:
     """Write report.html, report.md, report.xml (JUnit) and report.json of a run, or of several together.
 
-    RUN is the --out folder of 'armdiff fuzz'; the run may be over, interrupted or still going on.
+    RUN is the --out folder of 'armdiff fuzz'; the run may be over, interrupted or still going on. Exit status 2: a
+    run or a shard is missing, damaged or did not end, whatever the others found.
 
     Example: armdiff report armdiff-out --previous armdiff-yesterday
 
@@ -84,7 +86,13 @@ def report(
             click.echo(str(file))
     if issues_folder is not None:
         _write_issues(made, exists, most_issues, issues_folder, quiet=json_file == "-")
-    sys.exit(BadInput.exit_status if bad else verdict.exit_status)
+    partial = [
+        *filter(None, map(unfinished, read)),
+        *(f"not among the runs: {shards}; give their folders, too" for shards in missing_shards(made.judged.infos)),
+    ]
+    for line in partial:
+        click.echo(f"armdiff: {line}", err=True)
+    sys.exit(BadInput.exit_status if bad or partial else verdict.exit_status)
 
 
 def _read(folders: Sequence[Path]) -> tuple[list[Run], bool]:
@@ -97,7 +105,7 @@ def _read(folders: Sequence[Path]) -> tuple[list[Run], bool]:
     errors: list[BadInput] = []
     for folder in reversed(once.values()):
         try:
-            found.append(read_run(folder))
+            found.append(read_evidence(folder))
         except BadInput as error:
             errors.append(error)
     told = errors if found else errors[:-1]

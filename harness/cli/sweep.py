@@ -11,7 +11,7 @@ import click
 from harness.campaign.breadth.choosing import Sweep
 from harness.campaign.campaign import Options, Progress, graph_cases, keep_hypothesis_in, write_case
 from harness.campaign.replay_command import Again
-from harness.campaign.summary import Tally
+from harness.campaign.summary import Tally, until_interrupted
 from harness.case.case import Case
 from harness.case.errors import BadInput
 from harness.case.reading import read_case
@@ -76,11 +76,12 @@ def sweep(
     corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
     found, tally, reporter = Sweep(corpus), Tally(corpus, again=Again(corrections)), Reporter(None)
     started = time.monotonic()
-    with Pool(jobs, command=worker) as pool, reporter:
+    suspects: list[str] = []
+    spent = 0.0
+    with until_interrupted(tally), Pool(jobs, command=worker) as pool, reporter:
         tasks = _tasks(
             given or (case for _, [case] in graph_cases(campaign)), variants, seed, corrections, out, seconds
         )
-        suspects: list[str] = []
         for swept in pool.sweep(tasks):
             suspects += found.add(swept)
             reporter.say(
@@ -96,6 +97,7 @@ def sweep(
             tally.add(result)
             found.confirm(result)
             reporter.case(progress, result)
+    spent = spent or time.monotonic() - started
     tally.graphs = found.graphs
     lines = _lines(found, spent, target)
     finish(

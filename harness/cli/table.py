@@ -12,7 +12,10 @@ from typing import Any
 
 import click
 
+from harness.campaign.certify.evidence import stored_certificate
+from harness.campaign.holding import hold
 from harness.case.errors import BadInput, CannotRun
+from harness.case.interrupts import command, deferred
 from harness.cli.line_options import environments_of, lines_options
 from harness.cli.options import jobs_option, json_option
 from harness.cli.results import write_json
@@ -57,18 +60,23 @@ def table(
     """
     replays = {_line_of(file): _read(file) for file in results}
     found = environments_of(environments, make)
+    hold(out)
+    made: list[str] = []
+    covers = {item.name: item.entries for item in corrections().values()}
+    pages = [page for line in LINES for name in covers if (page := stored_certificate(certificates, line, name))]
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        for line in (item for item in OLDEST_FIRST if item in lines and item not in replays):
-            with found.python(line) as python:
-                if python is None:
-                    found.report(f"{line}: not installed; left out (--make makes it, --env {line}=PYTHON names it)")
-                    continue
-                found.report(f"{line}: replaying the corpus")
-                replays[line] = replayed(python, corpus_folders(required=True), jobs)
-                (out / f"{line}.json").write_text(json.dumps(replays[line], indent=1))
-        pages = [_read(file) for file in sorted(certificates.rglob("*.json"))] if certificates.is_dir() else []
-        merged_table = merged(replays, pages, covers={item.name: item.entries for item in corrections().values()})
+        with deferred(lambda: f"go on with: {command(adding=made)}"):
+            for line in (item for item in OLDEST_FIRST if item in lines and item not in replays):
+                with found.python(line) as python:
+                    if python is None:
+                        found.report(f"{line}: not installed; left out (--make makes it, --env {line}=PYTHON names it)")
+                        continue
+                    found.report(f"{line}: replaying the corpus")
+                    replays[line] = replayed(python, corpus_folders(required=True), jobs)
+                    (out / f"{line}.json").write_text(json.dumps(replays[line], indent=1))
+                    made.append(str(out / f"{line}.json"))
+        certified = [(page.line, page.name) for page in pages if page.verdict == "certified"]
+        merged_table = merged(replays, certified, covers=covers)
         (out / "table.md").write_text(markdown(merged_table))
         (out / "table.html").write_text(html(merged_table))
     except OSError as error:

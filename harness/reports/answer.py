@@ -66,7 +66,11 @@ class Answer:
                 yield ""
             yield from self._programs()
             yield from self._about(detail)
-        yield with_unjudged(verdict_of(self.problems, allow_known=self.allow_known), self.tally)
+        said = verdict_of(self.problems, allow_known=self.allow_known)
+        judged = self.tally.cases - len(self.tally.problems)
+        if judged < len(self.targets):  # an interrupt, or a target that could not be run: silence says nothing of it
+            said = f"only {judged} of {counted_as(len(self.targets), 'target')} judged: {said}"
+        yield with_unjudged(said, self.tally)
 
     def _in_full(self, problem: Problem) -> Iterator[str]:
         for finding in problem.findings:

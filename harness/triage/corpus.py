@@ -38,7 +38,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.case.errors import BadInput
+from harness.case.errors import MALFORMED, BadInput
 from harness.compat.releases import LINES, Basis, basis, installed
 from harness.corrections.correction import Correction
 from harness.triage.buckets import any_family
@@ -166,7 +166,7 @@ def read_entry(folder: Path) -> Entry:
         status = msgspec.toml.decode(file.read_bytes(), type=Status)
     except OSError as error:
         raise BadInput(str(file), f"cannot be read ({error.strerror})", "give the entry a status.toml") from None
-    except (ValueError, msgspec.MsgspecError) as error:
+    except (ValueError, *MALFORMED) as error:
         raise BadInput(str(file), str(error), "see harness/triage/corpus.py for the form") from None
     for number, condition in enumerate(status.conditions, 1):
         try:

@@ -9,7 +9,9 @@ at a time: an older line brings several gigabytes.
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.case.errors import BadInput, CannotRun
+from harness.case.interrupts import communicated
 from harness.compat.releases import LINES, release_line
 
 OLDEST_FIRST = tuple(reversed(LINES))
@@ -68,10 +71,24 @@ def _run_tox(line: str) -> None:
     tox = shutil.which("tox") or _CHECKOUT / ".tox" / "bootstrap" / "bin" / "tox"
     if not Path(tox).exists():
         raise CannotRun("tox is not installed; run the README's first command, or give --env LINE=PYTHON")
-    done = subprocess.run([str(tox), "run", "--notest", "-e", line], cwd=_CHECKOUT, capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stdout + done.stderr).strip().splitlines()[-1:]
+    status, output, errors = _run([str(tox), "run", "--notest", "-e", line])
+    if status:
+        last = (output + errors).strip().splitlines()[-1:]
         raise CannotRun(f"tox cannot make the environment {line}: {' '.join(last)}; try 'tox run --notest -e {line}'")
+
+
+def _run(words: Sequence[str]) -> tuple[int, str, str]:
+    """Run a program in the checkout, in a session of its own: exit status, standard output and error."""
+    process = subprocess.Popen(
+        words, cwd=_CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        output, errors = communicated(process)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)  # its workers die with it
+        process.communicate()
+        raise
+    return process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
 
 
 def replayed(python: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
@@ -82,9 +99,9 @@ def replayed(python: Path, paths: Sequence[Path], jobs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="armdiff-line-") as folder:
         file = Path(folder, "replay.json")
         words = ["-m", "harness.cli", "replay", *map(str, paths), "--jobs", str(jobs), "--json", str(file)]
-        done = subprocess.run([str(python), *words], cwd=_CHECKOUT, capture_output=True, text=True)
+        status, _, errors = _run([str(python), *words])
         if not file.exists():
-            last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+            last = errors.strip().splitlines()[-1:] or [f"exit status {status}"]
             raise CannotRun(f"{python}: armdiff replay does not run there: {last[0]}; install armdiff in it")
         data: dict[str, Any] = json.loads(file.read_text())
         return data

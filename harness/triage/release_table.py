@@ -59,22 +59,17 @@ class Table:
 
 def merged(
     replays: Mapping[str, Mapping[str, Any]],
-    certificates: Iterable[Mapping[str, Any]] = (),
+    certified: Iterable[tuple[str, str]] = (),
     *,
     covers: Mapping[str, Sequence[str]],
 ) -> Table:
     """Put replays (line -> JSON of ``replay``) together.
 
-    :param certificates: JSON of certificates, of any line.
+    :param certified: (line, correction) of certificates that say so, of any line.
     :param covers: correction -> the entries that it removes.
     """
     lines = tuple(line for line in OLDEST_FIRST if line in replays)
-    certified = {
-        (entry, item["line"]): item["name"]
-        for item in certificates
-        if item["verdict"] == "certified"
-        for entry in covers.get(item["name"], ())
-    }
+    removed_by = {(entry, line): name for line, name in certified for entry in covers.get(name, ())}
     by_entry: dict[str, dict[str, Mapping[str, Any]]] = {}
     for line in lines:
         for row in replays[line]["entries"]:
@@ -87,7 +82,7 @@ def merged(
             line: Cell(
                 _placed(line, states),
                 str(found[line]["what"]),
-                certified.get((entry, line), "") if states[line] in HAS_IT else "",
+                removed_by.get((entry, line), "") if states[line] in HAS_IT else "",
             )
             for line in found
         }

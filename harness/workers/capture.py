@@ -68,7 +68,7 @@ def _captured(names: dict[str, Any], file: Path, folder: Path, target: str, reci
     for index, sample in enumerate(names.get("inputs") or ()):
         for item, tensor in zip(graph.inputs, sample, strict=True):
             tensors[f"given.{index}.{item.name}"] = _array(tensor)
-    floats = _float_nodes(names.get("configure"), exported)
+    floats = _float_nodes(file, names.get("configure"), exported)
     recipe = parse_recipe(recipe_words)
     if floats and recipe.widths != "float":
         recipe = msgspec.structs.replace(recipe, float_nodes=tuple(dict.fromkeys((*recipe.float_nodes, *floats))))
@@ -145,6 +145,29 @@ def _check_names(file: Path, names: dict[str, Any]) -> None:
         _check_samples(file, "inputs", names["inputs"], calibration[0])
     if names.get("configure") is not None and not callable(names["configure"]):
         raise BadInput(str(file), "configure is not a function", "define configure(quantizer)")
+
+
+def checked_configure(file: Path, configure: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """A file's ``configure`` whose mistakes are the file's, and no finding.
+
+    :raises BadInput: when it is called, and raises.
+    """
+
+    def configured(quantizer: Any) -> None:
+        try:
+            configure(quantizer)
+        except Exception as error:
+            raise _configure_raises(file, error) from error
+
+    return configured
+
+
+def _configure_raises(file: Path, error: Exception) -> BadInput:
+    return BadInput(
+        f"{file}{_line_in(file, error)}",
+        f"configure raises {type(error).__name__}: {_first_line(error)}",
+        "make it accept the quantizer of the target",
+    )
 
 
 def _absent(names: dict[str, Any], name: str) -> str:
@@ -355,11 +378,14 @@ class _Recorder:
         return lambda *args, **kwargs: self
 
 
-def _float_nodes(configure: Callable[[Any], Any] | None, exported: Any) -> tuple[str, ...]:
+def _float_nodes(file: Path, configure: Callable[[Any], Any] | None, exported: Any) -> tuple[str, ...]:
     if configure is None:
         return ()
     recorder = _Recorder()
-    configure(recorder)
+    try:
+        configure(recorder)
+    except Exception as error:
+        raise _configure_raises(file, error) from error
     found = []
     for node in exported.graph.nodes:
         stack = (node.meta.get("nn_module_stack") or {}).values()

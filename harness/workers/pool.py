@@ -14,6 +14,7 @@ What a campaign needs of a pool is a ``CaseRunner``: the workers may be on this 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from harness.case.errors import CannotRun
+from harness.case.interrupts import check, result_of
 from harness.case.reading import read_case
 from harness.evidence.observation import CRASH, Failure, Observation
 from harness.triage.buckets import NO_OUTPUT
@@ -71,6 +74,8 @@ MOST_KILLS = 5
 AHEAD = 4
 """Cases a worker that are begun: enough for each to have a graph of its own, with as many targets."""
 _DETAIL_LINES = 60
+_TIMEOUT = "Timeout ("
+"""How faulthandler begins to say where a process is when its time is over."""
 _TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 """Marks of the line that says why, the most specific first."""
 _SUMMARY_END = "Neural network macs"
@@ -108,14 +113,16 @@ def in_order(
     """Begin tasks a few ahead of so many workers, and hand back their results in the order of the tasks.
 
     :param ahead: tasks a worker that are begun.
+    :raises KeyboardInterrupt: a signal came (``harness.case.interrupts``).
     """
     waiting: deque[Future[_Result]] = deque()
     for task in tasks:
+        check()
         waiting.append(begin(task))
         while len(waiting) > ahead * width() or (waiting and waiting[0].done()):
-            yield waiting.popleft().result()
+            yield result_of(waiting.popleft())
     for future in waiting:
-        yield future.result()
+        yield result_of(future)
 
 
 @dataclass
@@ -184,7 +191,7 @@ class Pool:
             task, future = self._waiting.pop(place)
             self._busy.append(task.graph)
         try:
-            future.set_result(self.run_one(task))
+            future.set_result(self._run_one(task))
         except BaseException as error:  # noqa: BLE001 - for whoever waits for the result
             future.set_exception(error)
         finally:
@@ -199,8 +206,7 @@ class Pool:
         """A worker's answer; its death is a problem in one line."""
         answer = self._ask(task)
         if isinstance(answer, Death):
-            told = f"the process ended with {answer.kind} in stage {answer.stage} ({telling_line(answer.log)})"
-            answer = refused(task, f"{named_by(task)}: {told}; run it by itself to see why")
+            answer = refused(task, _told(task, answer))
         assert isinstance(answer, kind)
         return answer
 
@@ -227,6 +233,9 @@ class Pool:
 
     def run_one(self, task: Task) -> CaseResult:
         """Run one task, turning a worker's death into a finding."""
+        return result_of(self._executor.submit(self._run_one, task))
+
+    def _run_one(self, task: Task) -> CaseResult:
         answer = self._ask(task)
         if not isinstance(answer, Death):
             assert isinstance(answer, CaseResult)
@@ -268,11 +277,18 @@ class Pool:
 
     def capture(self, task: CaptureTask) -> Captured:
         """Have a worker capture a user's file."""
-        return self._answered(task, Captured)
+        answer = result_of(self._executor.submit(self._ask, task))
+        if isinstance(answer, Captured):
+            return answer
+        assert isinstance(answer, Death)
+        late = answer.kind == HANG or _TIMEOUT in answer.log
+        captured = refused(task, late_capture(task, answer.log) if late else _told(task, answer))
+        assert isinstance(captured, Captured)
+        return captured
 
     def emit(self, task: EmitTask) -> Emitted:
         """Have a worker lower a case."""
-        return self._answered(task, Emitted)
+        return result_of(self.emit_all([task])[0])
 
     def mask(self, tasks: Iterable[MaskTask]) -> Iterator[Masked]:
         """Have the workers lower cases and imagine bugs in them, in order."""
@@ -280,7 +296,7 @@ class Pool:
 
     def emit_all(self, tasks: Iterable[EmitTask]) -> list[Future[Emitted]]:
         """Have the workers lower cases, without waiting for them."""
-        return [self._executor.submit(self.emit, task) for task in tasks]
+        return [self._executor.submit(self._answered, task, Emitted) for task in tasks]
 
     def _ask(self, task: Question) -> Answer | Death:
         """Ask a worker; if it is killed from outside, ask the next one."""
@@ -319,12 +335,20 @@ class Pool:
 
     def _start(self) -> Worker:
         limits = self.limits or limits_for(self.jobs, self.limit)
-        worker = start_worker(limits, self.first_on_path, self.command)
+        return start_worker(limits, self.first_on_path, self.command, self._register)
+
+    def _register(self, worker: Worker) -> None:
+        """Remember a worker that starts, so that closing the pool ends it.
+
+        :raises CannotRun: the pool was closed.
+        """
         with self._lock:
-            self._all.append(worker)
-            if self._closed:  # while it was starting
-                worker.kill()
-        return worker
+            if not self._closed:
+                self._all.append(worker)
+                return
+        worker.kill()
+        worker.close()
+        raise CannotRun("the pool was closed")
 
 
 _MESSAGES = {
@@ -347,6 +371,22 @@ def finding_of_death(path: str, death: Death) -> Finding:
 def failure_of_death(death: Death) -> Failure:
     """A death as the failure of its stage."""
     return Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log))
+
+
+def _told(task: Question, death: Death) -> str:
+    """A death in one line, where it is a problem and no finding."""
+    told = f"the process ended with {death.kind} in stage {death.stage} ({telling_line(death.log)})"
+    return f"{named_by(task)}: {told}; run it by itself to see why"
+
+
+def late_capture(task: CaptureTask, log: str) -> str:
+    """What there is to say of a file that took too long to capture, with its line if the traceback shows one."""
+    lines = re.findall(rf'File "{re.escape(task.file)}", line (\d+)', log[log.rfind(_TIMEOUT) :])
+    at = f", line {lines[0]}" if lines else ""
+    return (
+        f"{task.file}{at}: is not captured after {task.seconds:g} s (the file, its forward and torch.export together); "
+        "make it end, or give more --capture-time"
+    )
 
 
 def telling_line(log: str) -> str:

@@ -4,7 +4,8 @@ A worker leads its own process group and session, so that killing it takes whate
 dies with its parent. While it answers, a thread looks after its limits: the time that one question may take,
 and the memory that the process may hold (resident, as the kernel counts it). A *death* says how it ended
 instead of answering: by a signal, with an exit status (``exit()`` in native code), ``Hang`` or ``OutOfMemory``;
-with the last stage that it announced and the last lines of what it printed.
+with the last stage that it announced and the last lines of what it printed. What it prints goes to a file
+without a name, which is gone when nobody has it open, whatever ends whom.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from harness.case.errors import CannotRun
-from harness.workers.protocol import Answer, Question, Run, Stage, receive, send
+from harness.workers.protocol import Answer, CaptureTask, Question, Run, Stage, receive, send
 
 Listener = Callable[[Question, str, str], None]
 """Is told the question, the stage that begins, and the run of the case that it belongs to (empty for the first); an
@@ -44,6 +46,8 @@ GIB = 1 << 30
 _LOG_LINES = 200
 _WATCHED_EVERY = 0.2
 _STARTS = 4
+_DUMPING = 10.0
+"""Seconds that a worker gets to say where it is when a capture's time is over."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class Worker:
     """
 
     process: subprocess.Popen[bytes]
-    log: Path
+    log: IO[bytes]
     limits: Limits
     served: int = 0
     graph: str = field(default="", init=False)
@@ -110,7 +114,8 @@ class Worker:
         assert self.process.stdout
         self._printed_before = size_of(self.log)  # what earlier cases printed says nothing about this one
         stage, run, answered = "start", "", threading.Event()
-        watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
+        limit = task.seconds + _DUMPING if isinstance(task, CaptureTask) else self.limits.seconds
+        watch = threading.Thread(target=self._watch, args=(answered, limit), daemon=True)
         watch.start()
         try:
             with suppress(BrokenPipeError):
@@ -130,9 +135,9 @@ class Worker:
             told(task, "", run)
         return Death(self._broken or _name_of(self.process.wait()), stage, self.last_output())
 
-    def _watch(self, answered: threading.Event) -> None:
+    def _watch(self, answered: threading.Event, seconds: float) -> None:
         """Kill the process when it breaks a limit."""
-        until = time.monotonic() + self.limits.seconds
+        until = time.monotonic() + seconds
         while not answered.wait(_WATCHED_EVERY):
             late = time.monotonic() >= until
             if late or resident(self.process.pid) > self.limits.memory:
@@ -147,18 +152,19 @@ class Worker:
 
     def last_output(self) -> str:
         """The last lines that it printed since it was asked (or started)."""
-        with suppress(OSError):
-            printed = self.log.read_bytes()[self._printed_before :].decode(errors="replace")
-            return "\n".join(printed.splitlines()[-_LOG_LINES:])
+        with suppress(OSError, ValueError):
+            printed = os.pread(self.log.fileno(), size_of(self.log), 0)[self._printed_before :]
+            return "\n".join(printed.decode(errors="replace").splitlines()[-_LOG_LINES:])
         return ""
 
     def kill(self) -> None:
         """Kill the process and all that it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process.returncode is None:  # once it was waited for, its number may be another's
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Let the process end, and remove its log."""
+        """Let the process end, and close its log."""
         for stream in (self.process.stdin, self.process.stdout):
             if stream:
                 with suppress(BrokenPipeError):
@@ -168,17 +174,23 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.kill()
             self.process.wait()
-        self.log.unlink(missing_ok=True)
+        self.log.close()
 
 
-def start_worker(limits: Limits, first_on_path: Path | None = None, command: Sequence[str] = WORKER) -> Worker:
+def start_worker(
+    limits: Limits,
+    first_on_path: Path | None = None,
+    command: Sequence[str] = WORKER,
+    starting: Callable[[Worker], None] = lambda _: None,
+) -> Worker:
     """Start a worker and wait until it has imported what it needs.
 
     :param first_on_path: a folder of packages that come before the installed ones.
+    :param starting: told of the process as soon as there is one, so that it can be killed meanwhile.
     :raises CannotRun: it ends before it is ready. One that is killed from outside is started again.
     """
     for _ in range(_STARTS):
-        worker, ready = _started(limits, first_on_path, command)
+        worker, ready = _started(limits, first_on_path, command, starting)
         if ready:
             return worker
         kind, log = _name_of(worker.process.wait()), worker.last_output()
@@ -191,9 +203,11 @@ def start_worker(limits: Limits, first_on_path: Path | None = None, command: Seq
     )
 
 
-def _started(limits: Limits, first_on_path: Path | None, command: Sequence[str]) -> tuple[Worker, bool]:
+def _started(
+    limits: Limits, first_on_path: Path | None, command: Sequence[str], starting: Callable[[Worker], None]
+) -> tuple[Worker, bool]:
     try:
-        handle, name = tempfile.mkstemp(prefix="armdiff-worker-", suffix=".log")
+        log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- the worker closes it
     except OSError as error:
         raise CannotRun(
             f"{tempfile.gettempdir()}: cannot be written ({error.strerror}); free some space, or set TMPDIR"
@@ -202,12 +216,12 @@ def _started(limits: Limits, first_on_path: Path | None, command: Sequence[str])
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=handle,
+        stderr=log,
         start_new_session=True,
         env=_environment(first_on_path),
     )
-    os.close(handle)
-    worker = Worker(process, Path(name), limits)
+    worker = Worker(process, log, limits)
+    starting(worker)
     assert process.stdout
     while (message := receive(process.stdout)) is not None:
         if isinstance(message, Stage) and message.name == "ready":
@@ -231,10 +245,10 @@ def _environment(first_on_path: Path | None) -> dict[str, str]:
     return environment
 
 
-def size_of(file: Path) -> int:
-    """Bytes of a file; 0 if it is gone."""
-    with suppress(OSError):
-        return file.stat().st_size
+def size_of(file: IO[bytes]) -> int:
+    """Bytes of an open file; 0 if it is closed."""
+    with suppress(OSError, ValueError):
+        return os.fstat(file.fileno()).st_size
     return 0
 
 

@@ -53,12 +53,16 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
 
 
 class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
-    """Capture a user's file as a case with tensors, written into ``folder``."""
+    """Capture a user's file as a case with tensors, written into ``folder``.
+
+    :param seconds: how long the file, its forward and torch.export may take together.
+    """
 
     file: str
     folder: str
     target: str
     recipe: str
+    seconds: float = 120.0
 
 
 class EmitTask(msgspec.Struct, frozen=True, kw_only=True, tag="emit"):

@@ -8,6 +8,7 @@ log file. One torch thread. ``--without=NAME`` leaves out a trick of ``harness.c
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import importlib
 import logging
 import os
@@ -66,6 +67,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # native prints must not end up between frames
     warnings.filterwarnings("ignore")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that owns the terminal decides
     die_with_parent()
     limit_stack()
     send(answers, Stage("import"))
@@ -156,7 +158,11 @@ def _answer(
     if isinstance(task, CaptureTask):
         from harness.workers.capture import capture_file
 
-        return capture_file(task)
+        faulthandler.dump_traceback_later(task.seconds, exit=True)  # the pool reads the line from it
+        try:
+            return capture_file(task)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
     with applied(chosen(() if isinstance(task, (CompareTask, MaskTask)) else task.corrections)):
         if isinstance(task, Task):
             return run_task(task, announce, cache, remembered, announce.run)

@@ -115,6 +115,7 @@ def make_run(folder, cases=(), *, minimized=(), problems=(), left=(), state="don
         started=1_795_000_000.0,
         seconds=60.0,
         state=state,
+        cases=None if state == "running" else len(cases),
         left=tuple(left),
         problems=tuple(problems),
     )

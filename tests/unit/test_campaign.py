@@ -74,7 +74,8 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path, whole, after)
 
     first = run(tmp_path, stop)
     assert (first.cases, read_run(tmp_path).info.state) == (after, "interrupted")
-    assert "interrupted" in first.problems[0]
+    assert first.interrupted.startswith("interrupted; the same command begins again: armdiff")
+    assert first.problems == []
     second = run(tmp_path, resume=True)
     assert (second.graphs, second.cases) == (6, 12)
     assert read_run(tmp_path).info.state == "done"

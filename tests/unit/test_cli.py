@@ -132,7 +132,7 @@ def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeyp
 def test_no_warm_reaches_the_workers_of_a_campaign(monkeypatch, tmp_path, options, words):
     commands = []
 
-    def campaign(asked, corpus, *_, workers):
+    def campaign(asked, corpus, *_, workers, **__):
         commands.append(workers(1).command)
         return Tally(corpus)
 

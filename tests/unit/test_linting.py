@@ -188,3 +188,11 @@ def test_what_did_not_run_is_one_line_a_leg():
     assert lines == [
         "ethos-u-fvp did not run: no FVP for ethos-u55-128, no FVP for ethos-u85-256 ('armdiff doctor' says what to do)"
     ]
+
+
+def test_silence_about_a_target_that_was_not_judged_is_no_verdict_of_it():
+    tally = tally_of()
+    assert [*Answer(tally, SUBJECT, TARGETS[:1]).lines("quiet")][-1] == "nothing found"
+    assert [*Answer(tally, SUBJECT, TARGETS).lines("quiet")][-1].startswith("only 1 of 2 targets judged: nothing found")
+    tally.add(CaseResult(case="d.json", problem="no room on the disk"))
+    assert [*Answer(tally, SUBJECT, TARGETS).lines("quiet")][-1].startswith("only 1 of 2 targets judged: nothing found")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,12 @@ def test_every_line_is_an_environment_and_those_that_may_fail_are_named(nightly)
     assert all(f"[testenv:{'fuzz' if line == 'default' else line}]" in tox for line in lines)
     tolerated = {line for line, may_fail in lines.items() if may_fail}
     assert set(nightly["jobs"]["verdict"]["env"]["TOLERATED"].split()) == tolerated == {"newest", "prerelease"}
+
+
+def test_the_verdict_expects_every_run_that_must_not_fail(nightly):
+    made = nightly["jobs"]["shard"]["strategy"]["matrix"]["include"]
+    names = {f"{item['line']}-{item['number']}" for item in made if not item["tolerated"]}
+    assert set(nightly["jobs"]["verdict"]["env"]["EXPECTED"].split()) == names
 
 
 def test_the_budget_leaves_time_for_a_verdict(nightly):
@@ -240,6 +247,61 @@ def test_nothing_is_filed_unless_asked_and_unless_github_says_what_exists(night)
     assert "issue create" not in calls
     assert "GitHub did not say which issues exist" in summary
     assert "2 new bugs" in summary
+
+
+def test_a_night_is_not_green_by_absence(tmp_path, night):
+    """A missing, cut or damaged run is red, whatever the others found, and is named."""
+    runs = tmp_path / "runs"
+    for folder in runs.iterdir():
+        shutil.rmtree(folder)
+    for index in (1, 2, 4):
+        make_run(runs / f"run-default-{index}", each_target("relu"), shard=(index, 4))
+    done, _, summary = night(FILE_ISSUES="false")
+    assert done.returncode == 2
+    assert "not among the runs: shard 3/4 of default, seed 0; give their folders, too" in summary
+    assert "; without shard 3/4 of default, seed 0" in summary.splitlines()[0]
+
+    make_run(runs / "run-default-3", each_target("relu"), shard=(3, 4))
+    expected = "default-1 default-2 default-3 default-4"
+    done, _, summary = night(FILE_ISSUES="false", EXPECTED=expected)
+    assert (done.returncode, "Trouble" in summary) == (0, False), summary
+    done, _, summary = night(FILE_ISSUES="false", EXPECTED=f"{expected} et120-1 newest-1")
+    assert done.returncode == 2
+    assert "et120-1 left nothing" in summary
+    assert "newest" not in summary
+
+    results = runs / "run-default-2" / "results.jsonl"
+    whole = results.read_bytes()
+    for damaged in (b"", whole[:-20], whole.splitlines(keepends=True)[0], whole[:40] + b"!" + whole[40:]):
+        results.write_bytes(damaged)
+        done, _, summary = night(FILE_ISSUES="false")
+        assert done.returncode == 2, damaged
+        assert "run-default-2/results.jsonl" in summary
+    shutil.rmtree(results.parent)
+    make_run(runs / "run-default-2", each_target("relu"), shard=(2, 4), state="interrupted")
+    done, _, summary = night(FILE_ISSUES="false")
+    assert done.returncode == 2
+    assert "run-default-2: was interrupted after 2 cases" in summary
+
+
+def test_no_run_at_all_is_red(tmp_path, night):
+    shutil.rmtree(tmp_path / "runs")
+    (tmp_path / "runs").mkdir()
+    done, _, summary = night(FILE_ISSUES="false")
+    assert done.returncode == 2
+    assert "no run at all" in summary
+
+
+@pytest.mark.parametrize("minutes", ["x", "", "-1", "1.5", "$(touch x)", "9" * 40])
+def test_minutes_that_are_no_number_are_one_line(tmp_path, minutes):
+    stub = executable(tmp_path / "armdiff", STAND_IN)
+    asked = {"LINE": "default", "SHARD": "2/4", "SEED": 7, "MINUTES": minutes, "NIGHTLY_OUT": tmp_path / "night"}
+    done = script("shard", ARMDIFF=stub, CALLS=tmp_path / "calls", STATUS=0, **asked)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert line.startswith("MINUTES: ")
+    assert "write for example 150" in line
 
 
 def test_a_line_that_could_not_be_installed_is_told_and_counts_unless_it_is_tolerated(tmp_path, night):

@@ -48,6 +48,47 @@ def command(*arguments):
     return CliRunner().invoke(main, ["report", *map(str, arguments)])
 
 
+@pytest.mark.parametrize("present", [(1,), (1, 2, 4)])
+def test_a_report_without_all_shards_is_no_verdict(tmp_path, present):
+    shards = [tmp_path / str(index) for index in present]
+    for index, folder in zip(present, shards, strict=True):
+        make_run(folder, each_target("relu"), shard=(index, max(2, present[-1])))
+    result = command(*shards, "--out", tmp_path / "out")
+    missing = "2/2" if present == (1,) else "3/4"
+    assert result.exit_code == 2
+    assert f"armdiff: not among the runs: shard {missing} of default, seed 0; give" in result.stderr
+    assert f"without shard {missing} of default" in result.stdout.splitlines()[0]
+    assert f"Not in this report: shard {missing} of default, seed 0." in (tmp_path / "out" / "report.md").read_text()
+
+
+@pytest.mark.parametrize("state", ["running", "interrupted"])
+def test_a_report_of_a_run_that_did_not_end_is_no_verdict(tmp_path, state):
+    make_run(tmp_path, each_target("relu"), state=state)
+    result = command(tmp_path)
+    assert result.exit_code == 2
+    [line] = result.stderr.splitlines()
+    assert line.endswith(f"'armdiff fuzz --resume --out {tmp_path}' goes on")
+
+
+def test_a_run_that_ended_before_its_first_case_is_no_verdict(tmp_path):
+    make_run(tmp_path, seconds=5.0)
+    result = command(tmp_path)
+    assert (result.exit_code, "ended before its first case" in result.stderr) == (2, True)
+    make_run(tmp_path, max_examples=20)
+    assert command(tmp_path).exit_code == 0
+
+
+@pytest.mark.parametrize("keep", [0, 1, -1])
+def test_results_that_are_gone_are_damage_and_not_silence(tmp_path, keep):
+    make_run(tmp_path, each_target("relu"))
+    lines = (tmp_path / RESULTS).read_bytes().splitlines(keepends=True)
+    (tmp_path / RESULTS).write_bytes(b"".join(lines[:keep]) if keep >= 0 else b"".join(lines)[:-5])
+    result = command(tmp_path)
+    assert result.exit_code == 2
+    assert f"{RESULTS}: holds {max(keep, 0) or 1 if keep else 0} of the 2 cases that run.json counts" in result.stderr
+    assert not (tmp_path / "report.md").exists()
+
+
 def test_the_verb_writes_pages_and_exits_with_the_verdict(tmp_path):
     make_run(tmp_path / "run", each_target("relu", findings=[finding(blamed="NoSuchPass")]))
     make_run(tmp_path / "before", each_target("relu"))

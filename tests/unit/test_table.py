@@ -1,10 +1,18 @@
 """The release table and the lines' environments, from made-up replays."""
 
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 
+from generators.cases import draw_block
+from harness.campaign.certify.evidence import Certificate
+from harness.case.case import encode_case
 from harness.case.errors import BadInput
+from harness.cli.command import main
+from harness.corrections import corrections
 from harness.triage.release_environments import Environments, read_environments
 from harness.triage.release_table import html, markdown, merged
 
@@ -47,22 +55,38 @@ def test_other_findings_are_no_reproduction():
 
 
 def test_a_certificate_shows_on_its_line_where_the_bug_is():
-    certificates = [
-        {"name": "mended", "verdict": "certified", "line": "et120"},
-        {"name": "mended", "verdict": "refused", "line": "default"},
-    ]
     replays = {
         "et120": replay(row("reproduces")),
         "default": replay(row("reproduces")),
         "et141": replay(row("fixed", findings=False)),
     }
-    table = merged(replays, certificates, covers={"mended": ("bug",)})
+    table = merged(replays, [("et120", "mended")], covers={"mended": ("bug",)})
     assert table.lines == ("et120", "et141", "default")
     assert [str(table.rows[0].cells[line]) for line in table.lines] == [
         "reproduces, certified: mended",
         "not here",
         "reproduces",
     ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cell"), [("certified", "reproduces, certified: neg-rescaled"), ("refused", "reproduces")]
+)
+def test_the_verb_finds_certificates_among_the_cases_that_certify_left(tmp_path, verdict, cell):
+    [entry, *_] = corrections()["neg-rescaled"].entries
+    made = Certificate(name="neg-rescaled", verdict=verdict, why="because", line="et120", releases={})
+    folder = tmp_path / "certify"
+    for place in ("et120", "cases"):
+        (folder / place).mkdir(parents=True)
+    (folder / "et120" / "neg-rescaled.json").write_bytes(msgspec.json.encode(made))
+    [case] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]
+    (folder / "cases" / "0123456789ab.json").write_bytes(encode_case(case))
+    data = replay({**row("reproduces"), "entry": entry})
+    (tmp_path / "et120.json").write_text(json.dumps(data))
+    words = [tmp_path / "et120.json", "--line", "et120", "--certificates", folder, "--out", tmp_path / "out"]
+    result = CliRunner().invoke(main, ["table", *map(str, words), "--json", str(tmp_path / "table.json")])
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "table.json").read_text())["bugs"] == [{"entry": entry, "lines": {"et120": cell}}]
 
 
 def test_the_pages():

@@ -25,7 +25,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.case.errors import BadInput
+from harness.case.errors import MALFORMED, BadInput
 
 Outcome = Literal["same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse"]
 Verdict = Literal["certified", "not-needed", "refused"]
@@ -129,5 +129,5 @@ def stored_certificate(folder: Path, line: str, name: str) -> Certificate | None
         return None
     try:
         return msgspec.json.decode(file.read_bytes(), type=Certificate)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise BadInput(str(file), str(error), f"make it again with 'armdiff certify {name}'") from None

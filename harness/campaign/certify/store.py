@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.case.errors import CannotRun
+from harness.case.errors import MALFORMED, CannotRun
 from harness.compat.releases import installed
 from harness.corrections import chosen
 from harness.workers.protocol import Comparison
@@ -40,7 +40,7 @@ class Store:
             for text in file.read_bytes().splitlines():
                 try:
                     line = decoder.decode(text)
-                except msgspec.MsgspecError:
+                except MALFORMED:
                     continue
                 self._known[line.key] = line.comparison
 

@@ -23,7 +23,7 @@ from harness.campaign.reduction.measure import distance, measure
 from harness.campaign.reduction.sizes import attribute_cuts, size_cuts
 from harness.campaign.reduction.structure import Cut, structural_cuts
 from harness.case.case import Case, case_digest
-from harness.case.errors import BadInput
+from harness.case.errors import MALFORMED, BadInput
 
 KINDS: tuple[Callable[[Case], Iterator[Cut]], ...] = (structural_cuts, size_cuts, data_cuts, attribute_cuts)
 
@@ -69,7 +69,7 @@ def begin(bucket: str, case: Case, checkpoint: Path | None = None, harm: Harm | 
         return fresh
     try:
         found = msgspec.json.decode(checkpoint.read_bytes(), type=Reduction)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *MALFORMED) as error:
         raise BadInput(str(checkpoint), f"is no checkpoint ({error})", "remove it to start again") from None
     if (found.bucket, found.origin) != (fresh.bucket, fresh.origin):
         raise BadInput(str(checkpoint), "is the checkpoint of another case or bucket", "give another --out")

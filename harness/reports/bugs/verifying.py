@@ -16,6 +16,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.case.interrupts import communicated
+
 SHOWS, DOES_NOT_SHOW, NEEDS_ENGINE = "shows", "does not show", "needs an Ethos-U engine"
 SCRIPT, VALUES = "repro.py", "values.npz"
 """A script, and the arrays beside it that are too large to be written out in it."""
@@ -75,7 +77,7 @@ def run_repro(folder: Path, python: str = sys.executable, timeout: float = TIME_
             start_new_session=True,
         )
         try:
-            raw, _ = child.communicate(timeout=timeout)
+            raw, _ = communicated(child, timeout)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)  # a script may have a child of its own
             child.communicate()

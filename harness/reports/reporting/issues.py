@@ -27,7 +27,7 @@ import msgspec
 
 from harness.campaign.run_folder import Run, cannot_write
 from harness.case.chains import contains_in_order
-from harness.case.errors import BadInput
+from harness.case.errors import MALFORMED, BadInput
 from harness.evidence.observation import oracle_named
 from harness.reports.reporting.buckets import Bucket, Bug, bucket_folder
 from harness.reports.reporting.report import Report
@@ -156,7 +156,7 @@ class _Listed(msgspec.Struct):
 def _of_github(text: str, file: Path) -> Iterator[Filed]:
     try:
         there = msgspec.json.decode(text, type=list[_Listed])
-    except (msgspec.MsgspecError, json.JSONDecodeError) as error:
+    except (*MALFORMED, json.JSONDecodeError) as error:
         raise BadInput(str(file), str(error), _REMEDY) from None
     for issue in there:
         for key in keys_in(issue.body or ""):

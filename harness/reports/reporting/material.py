@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from harness.campaign.run_folder import BUGS, CASES, Minimized, Run
+from harness.campaign.run_folder import BUGS, CASES, Minimized, Run, RunInfo
 from harness.campaign.summary import Tally
 from harness.case.case import Case
 from harness.case.errors import BadInput
@@ -67,6 +67,11 @@ class Judged:
     def runs(self) -> tuple[Judged, ...]:
         """Every run in it: its parts, or itself."""
         return self.parts or (self,)
+
+    @property
+    def infos(self) -> tuple[RunInfo, ...]:
+        """What each run says of itself."""
+        return tuple(part.run.info for part in self.runs)
 
     def name_of(self, part: Judged) -> str:
         """What a part is called: its folder, as seen from the one that holds all."""

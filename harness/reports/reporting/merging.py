@@ -72,17 +72,17 @@ def merged(parts: Sequence[Judged]) -> Judged:
 
 
 def missing_shards(infos: Sequence[RunInfo]) -> list[str]:
-    """Which shards of the runs' campaigns are not among them, in words: ``shard 3/8 of default, seed 7``."""
+    """Which shards of the runs' campaigns are not among them, in words: ``shards 3/8, 4/8 of default, seed 7``."""
     campaigns: dict[tuple[str, int, int], set[int]] = {}
     for info in infos:
         index, count = info.asked.shard
         campaigns.setdefault((info.line_name, info.asked.seed, count), set()).add(index)
-    return [
-        f"shard {index}/{count} of {line}, seed {seed}"
-        for (line, seed, count), there in campaigns.items()
-        for index in range(1, count + 1)
-        if index not in there
-    ]
+    found = []
+    for (line, seed, count), there in campaigns.items():
+        names = [f"{index}/{count}" for index in range(1, count + 1) if index not in there]
+        if names:
+            found.append(f"{'shard' if len(names) == 1 else 'shards'} {', '.join(names)} of {line}, seed {seed}")
+    return found
 
 
 def _mover(run: Run, root: Path) -> Callable[[str], str]:

@@ -108,11 +108,11 @@ def _leg(tally: Tally, name: str) -> LegRow:
 
 def _left_of_all(judged: Judged) -> Iterator[str]:
     """What each run left, told apart by its folder, and which shards are not there at all."""
+    for shards in missing_shards(judged.infos):
+        yield f"Not in this report: {shards}."
     if not judged.parts:
         yield from _left(judged)
         return
-    for shard in missing_shards([part.run.info for part in judged.parts]):
-        yield f"Not among the runs: {shard}."
     for part in judged.parts:
         yield from (f"{judged.name_of(part)}: {line}" for line in _left(part))
 

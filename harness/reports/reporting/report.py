@@ -15,7 +15,7 @@ from harness.reports.reporting.buckets import Bucket, Bug, buckets_of, bugs_of
 from harness.reports.reporting.compare import Comparison, comparison
 from harness.reports.reporting.coverage import Coverage, coverage
 from harness.reports.reporting.material import Judged, drawn, tallied
-from harness.reports.reporting.merging import merged
+from harness.reports.reporting.merging import merged, missing_shards
 from harness.reports.reporting.not_run import Undone, undone
 from harness.reports.reporting.timing import Timing, timing
 from harness.reports.reporting.words import counted
@@ -67,6 +67,8 @@ class Report:
 
     def _not_run(self) -> Iterator[str]:
         tally, silent = self.judged.tally, self.undone.silent_legs
+        for shards in missing_shards(self.judged.infos):
+            yield f"without {shards}"
         if silent:
             yield f"{' and '.join(silent)} never ran"
         if unjudged := tally.unjudged.total.phrase:

@@ -1,0 +1,144 @@
+"""Ctrl-C and SIGTERM as users send them: real processes, at several moments. What was done is kept, status 130."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.campaign.run_folder import read_run
+
+ARMDIFF = (sys.executable, "-m", "harness.cli")
+MODEL = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(8, 4))
+calibration = [(torch.rand(1, 8),) for _ in range(2)]
+"""
+
+
+def start(folder: Path, *words: object) -> subprocess.Popen[str]:
+    """A command in a session of its own, whose workers' logs would go to ``folder/tmp``."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    return subprocess.Popen(
+        [*ARMDIFF, *map(str, words)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder / "tmp")},
+        # whoever runs the tests may ignore it, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
+    )
+
+
+def until(there: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 300
+    while not there() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str, str]:
+    process.send_signal(number)
+    out, errors = process.communicate(timeout=120)
+    assert "Traceback" not in out + errors
+    return process.returncode, out, errors
+
+
+FUZZ = ("fuzz", "--max-examples", 4, "--target", "TOSA-1.0+INT", "--jobs", 1, "--no-minimize", "--out", "run")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("delay", [0.15, 0.3, 0.6, 2.0])
+def test_a_signal_while_it_starts(tmp_path: Path, delay: float, number: signal.Signals) -> None:
+    process = start(tmp_path, *FUZZ)
+    time.sleep(delay)
+    status, out, errors = ended(process, number)
+    # before the handler there is none: on a busy machine the shell's own 130 or 143
+    assert status in (130, -number), (out, errors)
+    if status == 130:
+        assert "armdiff fuzz --max-examples 4 --target TOSA-1.0+INT --jobs 1" in out + errors
+    assert not [*(tmp_path / "tmp").glob("armdiff*")]
+
+
+def test_a_campaign_is_kept_and_the_command_that_is_printed_goes_on(tmp_path: Path) -> None:
+    process = start(tmp_path, *FUZZ)
+    results = tmp_path / "run" / "results.jsonl"
+    until(lambda: results.exists() and bool(results.read_bytes()), process)
+    status, out, errors = ended(process, signal.SIGINT)
+    assert status == 130, (out, errors)
+    assert out.splitlines()[-1] == (
+        "interrupted; go on with: armdiff fuzz --max-examples 4 --target TOSA-1.0+INT --jobs 1 --no-minimize "
+        "--out run --resume"
+    )
+    assert "\nnothing new" not in out
+    stopped = read_run(tmp_path / "run")
+    assert stopped.info.state == "interrupted"
+    assert 1 <= len(stopped.done) < 4
+    assert stopped.info.cases == len(stopped.done)
+    assert not [*(tmp_path / "tmp").glob("armdiff*")]
+
+    other = start(tmp_path, *FUZZ, "--resume")
+    until(lambda: read_run(tmp_path / "run").info.state == "running", other)
+    second = start(tmp_path, *FUZZ, "--resume")
+    _, refused = second.communicate(timeout=120)
+    assert second.returncode == 2
+    assert refused.splitlines()[-1].startswith(f"armdiff: run: another run works in it (process {other.pid} since ")
+    assert f"end it with 'kill {other.pid}', or give another --out" in refused
+    other.communicate(timeout=300)
+    assert other.returncode in (0, 1)
+    assert len(read_run(tmp_path / "run").done) == 4
+
+
+def test_a_second_signal_ends_it_at_once_and_takes_the_workers_along(tmp_path: Path) -> None:
+    process = start(tmp_path, *FUZZ)
+    until((tmp_path / "run" / "run.json").exists, process)
+    assert process.stderr
+    process.send_signal(signal.SIGINT)
+    while "keeping what was done" not in process.stderr.readline():
+        assert process.poll() is None
+    status, out, errors = ended(process, signal.SIGINT)
+    assert status == 130
+    assert "--resume" in out + errors
+    assert not [*(tmp_path / "tmp").glob("armdiff*")]
+
+
+def test_check_says_which_targets_are_left(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    words = ("check", "model.py", "--jobs", 1, "--target", "TOSA-1.0+INT", "--target", "ethos-u55-128", "--out", "out")
+    process = start(tmp_path, *words)
+    until((tmp_path / "out/check/model-TOSA-1.0+INT/case.json").exists, process)
+    status, out, errors = ended(process, signal.SIGTERM)
+    assert status == 130, (out, errors)
+    left = out.splitlines()[-1]
+    assert left.startswith("interrupted; go on with: armdiff check model.py --jobs 1 --out out --target ")
+    assert left.endswith("ethos-u55-128")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sweep", "--graphs", 2, "--variants", 2, "--jobs", 1, "--out", "out"),
+        ("census", "--max-examples", 2, "--jobs", 1, "--out", "out"),
+        ("certify", "neg-rescaled", "--graphs", 5, "--jobs", 1, "--out", "out"),
+        ("disasm", "CASE", "--target", "ethos-u55-128"),
+        ("replay", "CASE", "--jobs", 1),
+        ("reduce", "CASE", "--jobs", 1, "--out", "out"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_verb_that_waits_for_a_worker(tmp_path: Path, words: tuple[object, ...]) -> None:
+    corpus = Path(__file__).resolve().parents[2] / "corpus" / "found" / "neg-ignores-scale"
+    process = start(tmp_path, *(str(corpus / "case.json") if word == "CASE" else word for word in words))
+    time.sleep(3.0)  # workers import torch
+    status, out, errors = ended(process, signal.SIGINT)
+    assert status == 130, (out, errors)
+    last = (out + errors).strip().splitlines()[-1]
+    assert "interrupted; " in last
+    assert f"armdiff {words[0]}" in last
+    assert not [*(tmp_path / "tmp").glob("armdiff*")]

@@ -31,9 +31,9 @@ from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, classified
 
 VELA = "Vela"
-_DROPPED = "buffers/input-count"
+_WRONG, _DROPPED, _LOST = "numeric/differs-from-the-TOSA-reference", "buffers/input-count", "buffers/output-count"
 WAYS: Mapping[str, tuple[Mapping[str, Fact], ...]] = {
-    "numeric/differs-from-the-TOSA-reference": (
+    _WRONG: (
         {"share": 1.0, "certain": 1, "repair": "values", "unwritten": 0},
         {"share": 0.5, "certain": 1, "repair": "values", "unwritten": 0},
         {"share": 0.5, "certain": 1, "repair": "values", "unwritten": 1},
@@ -42,7 +42,7 @@ WAYS: Mapping[str, tuple[Mapping[str, Fact], ...]] = {
         {"issue": "hazard", "conflict": "overtakes", "blockdep": 1, "safe": 0, "kind": "POOL", "after": "POOL"},
         {"issue": "hazard", "conflict": "writes-what-it-reads", "kind": "DMA_START", "missing": "KERNEL_WAIT"},
     ),
-    "buffers/output-count": ({},),
+    _LOST: ({},),
     _DROPPED: ({},),
     "stream/unwritten-output": ({"issue": "unwritten-output", "unwritten": 1},),
     **{
@@ -106,16 +106,13 @@ def vela_findings(case: Case, block: TosaBlock) -> Iterator[tuple[str, Finding]]
     made = [(item.op, item.outputs[:1]) for item in block.operators if item.op not in CONSTANTS and item.outputs]
     given = [(INPUT, (name,)) for name in block.inputs]
     for kind, ways in WAYS.items():
-        oracle = kind.split("/", 1)[0]
-        stage = "vela" if oracle == "buffers" else "run"
+        stage = "vela" if kind in (_DROPPED, _LOST) else "run"
         for op, tensors in given if kind == _DROPPED else made:
-            signature = {"numeric": op, "stream": _STEPS.get(op, "POOL")}.get(oracle, "")
+            signature = op if kind == _WRONG else _STEPS.get(op, "POOL") if stage == "run" else ""
             bucket = f"{BUCKET_VERSION}/{kind}/{stage}/{VELA}/{family}/{signature}"
             for facts in ways:
-                yield (
-                    f"numeric/{op}" if oracle == "numeric" else kind,
-                    _finding(case, bucket, tosa_place(block, tensors, facts)),
-                )
+                finding = _finding(case, bucket, tosa_place(block, tensors, facts))
+                yield f"numeric/{op}" if kind == _WRONG else kind, finding
 
 
 _STEPS = {

@@ -14,7 +14,8 @@ through behind them.
 A *term* is a fact of the operator (``harness.evidence.inspection.surroundings``), a comparison (``==``, ``!=``, ``<``,
 ``<=``, ``>``, ``>=``, or ``in`` with words joined by ``|``) and a number or word. ``at`` has terms about what was seen
 at the place (``operation``, ``share``, ``issue``, …; the oracles put it there). An operator of the path may also ask
-for a neighbour off the line: ``beside X`` is another reader of what it reads, ``with X`` something else that it reads.
+for a neighbour: ``beside X`` is another reader of what it reads, ``with X`` something else that it reads, ``first X``
+what its first operand is made of.
 Where nothing tells which tensor is wrong first (``told`` is 0), the place is only the output's: a condition without
 ``at`` does not hold there, since any bug before the output would do.
 
@@ -38,7 +39,7 @@ THROUGH = "RESCALE|RESHAPE|TRANSPOSE|IDENTITY|CAST"
 MOST_SKIPPED = 6
 """Operators of ``through`` between two of the path, at the most."""
 _TERM = re.compile(r"^(\w+) (==|!=|<=|>=|<|>|in) (\S+)$")
-_OFF_THE_LINE = re.compile(r"^(beside|with) ([A-Z0-9_|a-z]+)$")
+_OFF_THE_LINE = re.compile(r"^(beside|with|first) ([A-Z0-9_|a-z]+)$")
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": compare.eq,
     "!=": compare.ne,
@@ -71,7 +72,7 @@ class Element(msgspec.Struct, frozen=True):
     """One operator of a path.
 
     :param ops: its possible names.
-    :param off: (``beside`` or ``with``, possible names) of neighbours off the line.
+    :param off: (``beside``, ``with`` or ``first``, possible names) of neighbours.
     :param wrong: may this operator be the wrong one?
     """
 
@@ -222,7 +223,9 @@ class _Search:
         return all(self._has(index, item, relation, ops) for relation, ops in wanted.off)
 
     def _has(self, index: int, item: PlacedOperator, relation: str, ops: frozenset[str]) -> bool:
-        if relation == "with":
+        if relation == "first":
+            around = self._sources(item.reads[:1])
+        elif relation == "with":
             around = self._sources(item.reads)
         else:
             around = {reader for source in item.reads for reader in self._users(source)} - {index}

@@ -5,8 +5,9 @@ delegate's TOSA graph for Vela, and in every bucket of the corpus for what passe
 of buckets it is counted at how many places an entry's condition holds, so that the finding would be called known, and
 how many findings resemble an entry, which is what called them known before findings had places.
 
-The imaginary bug shows the evidence that the conditions ask for, where evidence is a kind of finding (a hazard of a
-BLOCKDEP, a repetition), and wrong values everywhere. Corrections are not applied: a bug that is not theirs stays.
+The imaginary bug shows in each way that a condition asks for: wrong values in all elements, in some, in some with
+bytes that nothing wrote; a hazard of a BLOCKDEP, of a wait; a repetition; and so on. Corrections are not applied: a bug
+that is not theirs stays.
 
 Imports nothing of torch; the lowering is the caller's.
 """
@@ -23,21 +24,33 @@ from harness.case.case import Case
 from harness.case.chains import operator_chain
 from harness.case.place import Fact, Place
 from harness.case.target import parse_target
-from harness.evidence.inspection.surroundings import CONSTANTS, case_place, seen_place, tosa_place
+from harness.evidence.inspection.surroundings import CONSTANTS, INPUT, case_place, seen_place, tosa_place
 from harness.evidence.observation import CRASH, DelegateRecord
 from harness.triage.buckets import BUCKET_VERSION, kind_of_bucket
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, classified
 
 VELA = "Vela"
-_HAZARD: Mapping[str, Fact] = {"issue": "hazard", "blockdep": 1, "safe": 0, "conflict": "overtakes", "kind": "POOL"}
-_STREAM: Mapping[str, Mapping[str, Fact]] = {
-    "hazard": _HAZARD,
-    "duplicate": {"issue": "duplicate"},
-    "out-of-bounds": {"issue": "out-of-bounds"},
-    "unwritten-read": {"issue": "unwritten-read"},
+_WRONG, _DROPPED, _LOST = "numeric/differs-from-the-TOSA-reference", "buffers/input-count", "buffers/output-count"
+WAYS: Mapping[str, tuple[Mapping[str, Fact], ...]] = {
+    _WRONG: (
+        {"share": 1.0, "certain": 1, "repair": "values", "unwritten": 0},
+        {"share": 0.5, "certain": 1, "repair": "values", "unwritten": 0},
+        {"share": 0.5, "certain": 1, "repair": "values", "unwritten": 1},
+    ),
+    "stream/hazard": (
+        {"issue": "hazard", "conflict": "overtakes", "blockdep": 1, "safe": 0, "kind": "POOL", "after": "POOL"},
+        {"issue": "hazard", "conflict": "writes-what-it-reads", "kind": "DMA_START", "missing": "KERNEL_WAIT"},
+    ),
+    _LOST: ({},),
+    _DROPPED: ({},),
+    "stream/unwritten-output": ({"issue": "unwritten-output", "unwritten": 1},),
+    **{
+        f"stream/{kind}": ({"issue": kind},)
+        for kind in ("duplicate", "out-of-bounds", "unwritten-read", "weight-padding", "scale-padding", "stream-length")
+    },
 }
-_WRONG: Mapping[str, Fact] = {"share": 1.0, "certain": 1, "repair": "values"}
+"""Kind of finding -> the ways in which an imaginary bug of Vela shows at a place: all that conditions ask for."""
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -53,7 +66,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 def masked(case: Case, delegates: Sequence[DelegateRecord], bugs: Sequence[KnownBug]) -> dict[str, Counts]:
-    """Counts by family: ``numeric/CONV2D``, ``stream/hazard``, ``crash/vela``, a pass's name.
+    """Counts by family: ``numeric/CONV2D``, ``stream/hazard``, ``crash vela``, a kind with a pass's name.
 
     :param delegates: of the case's lowering.
     """
@@ -76,7 +89,7 @@ def _imagined(
     if any(record.payload != record.tosa for record in delegates if record.tosa is not None):
         for record in delegates:
             if record.tosa is not None:
-                yield from _of_vela(case, decode_tosa(record.tosa).main)
+                yield from vela_findings(case, decode_tosa(record.tosa).main)
     own = parse_target(case.target).family
     for bucket in dict.fromkeys(bug.bucket for bug in bugs):
         words = bucket.split("/")
@@ -87,18 +100,19 @@ def _imagined(
         yield family, _finding(case, "/".join((*words[:5], own, *words[6:])), place)
 
 
-def _of_vela(case: Case, block: TosaBlock) -> Iterator[tuple[str, Finding]]:
+def vela_findings(case: Case, block: TosaBlock) -> Iterator[tuple[str, Finding]]:
+    """An imaginary finding for each operator of a delegate, kind and way, with its family."""
     family = parse_target(case.target).family
-    for item in block.operators:
-        if item.op in CONSTANTS or not item.outputs:
-            continue
-        place = tosa_place(block, item.outputs[:1], _WRONG)
-        words = f"numeric/differs-from-the-TOSA-reference/run/{VELA}/{family}/{item.op}"
-        yield f"numeric/{item.op}", _finding(case, f"{BUCKET_VERSION}/{words}", place)
-        for kind, facts in _STREAM.items():
-            seen = tosa_place(block, item.outputs[:1], facts)
-            step = _STEPS.get(item.op, "POOL")
-            yield f"stream/{kind}", _finding(case, f"{BUCKET_VERSION}/stream/{kind}/run/{VELA}/{family}/{step}", seen)
+    made = [(item.op, item.outputs[:1]) for item in block.operators if item.op not in CONSTANTS and item.outputs]
+    given = [(INPUT, (name,)) for name in block.inputs]
+    for kind, ways in WAYS.items():
+        stage = "vela" if kind in (_DROPPED, _LOST) else "run"
+        for op, tensors in given if kind == _DROPPED else made:
+            signature = op if kind == _WRONG else _STEPS.get(op, "POOL") if stage == "run" else ""
+            bucket = f"{BUCKET_VERSION}/{kind}/{stage}/{VELA}/{family}/{signature}"
+            for facts in ways:
+                finding = _finding(case, bucket, tosa_place(block, tensors, facts))
+                yield f"numeric/{op}" if kind == _WRONG else kind, finding
 
 
 _STEPS = {
@@ -129,8 +143,8 @@ def _finding(case: Case, bucket: str, place: Place | None) -> Finding:
 class Masking:
     """Adds up what cases say.
 
-    The share of a family is the mean, over the cases that have a place of it, of the part of its places that is
-    called known: the chance that a bug at one place of a drawn graph is masked.
+    The share of a family is the mean, over the cases that have a place of it, of the part of its imaginary findings
+    that is called known: the chance that a bug at one place of a drawn graph is masked.
     """
 
     def __init__(self) -> None:

@@ -8,10 +8,10 @@ import pytest
 from harness.campaign.certify.evidence import Certificate, Moved
 from harness.campaign.run_folder import Minimized
 from harness.case.case import encode_case
-from harness.corrections import find_correction
+from harness.corrections import corrections, find_correction
 from harness.reports.bugs import write_bug
 from harness.reports.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS
-from harness.triage.corpus import read_entry
+from harness.triage.corpus import default_corpus, entries, read_entry
 from tests.unit.bugs import ETHOS, MACHINE, NUMERIC, RELEASES, VELA, case
 
 
@@ -149,3 +149,15 @@ def test_a_large_file_is_not_kept_beside_a_script(tmp_path):
     folder, _ = bug(tmp_path, str(file), VELA, case(ETHOS))
     assert not [*folder.glob("*.tosa")]
     assert "lowered_module_0.tosa" not in (folder / "REPORT.md").read_text()
+
+
+def test_stored_reports_say_what_their_entries_and_corrections_say():
+    """Remedy: python -m harness.reports.bugs ENTRY."""
+    stale = []
+    for entry in entries([default_corpus()]):
+        report = entry.folder / "REPORT.md"
+        fixes = [item for item in corrections().values() if entry.name in item.entries and item.for_release("1.5.1")]
+        if report.exists():
+            wanted = (entry.status.title, entry.status.note, *(item.change for item in fixes))
+            stale += [entry.name] if any(words not in report.read_text() for words in wanted) else []
+    assert stale == []

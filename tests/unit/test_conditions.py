@@ -93,6 +93,13 @@ def test_a_neighbour_off_the_line():
     assert holds("CONCAT: with CONV2D")  # through the RESCALE
 
 
+def test_the_first_operand_is_told_from_the_others():
+    two = msgspec.structs.replace(LINE, operators=(*LINE.operators, op("MATMUL", 5, 3)), here=(6,))
+    assert holds("MATMUL: first TABLE", place=two)
+    assert holds("MATMUL: with CONV2D", place=two)
+    assert not holds("MATMUL: first CONV2D", place=two)
+
+
 def test_terms_about_what_was_seen():
     assert holds("CONV2D", at=("share < 1", "operation == CONV"))
     assert not holds("CONV2D", at=("share == 1",))

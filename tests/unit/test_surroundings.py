@@ -56,6 +56,7 @@ def test_the_facts_of_windows_and_movement():
         "channels": 3,
         "out_channels": 8,
         "narrow": 2,
+        "narrow_stride": 0,
     }
     assert conv.items() <= facts["CONV2D"].items()
     assert {"cut": 1, "outer": -2, "input": 1, "kept": 0}.items() <= facts["SLICE"].items()

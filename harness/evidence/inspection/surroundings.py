@@ -8,7 +8,8 @@ elements), ``ones`` (axes of size one), ``operands`` (that are no constants), ``
 unlike shapes).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
-``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result). Reductions
+``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result) and
+``narrow_stride`` (the largest stride along an axis on which the result has one element, or 0). Reductions
 and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the
 last axis stays what it is) and ``ones_only`` (only axes of size one come or go). TRANSPOSE has ``moved`` (axes of more
 than one element that change their order). SLICE has ``cut`` (axes that lose something) and ``outer`` (the first of
@@ -243,11 +244,12 @@ def _window_facts(
         weights = data[1].shape
         kernel = weights[:2] if operator.op == "DEPTHWISE_CONV2D" else weights[1:-1]
         multiplier = weights[-1] if operator.op == "DEPTHWISE_CONV2D" else 1
+    strides = tuple(attributes.get("Stride", ()))
     pad = tuple(attributes.get("Pad", attributes.get("OutPad", ())))
     return {
         "kernel": max(kernel, default=1),
         "taps": math.prod(kernel),
-        "stride": max(attributes.get("Stride", ()), default=1),
+        "stride": max(strides, default=1),
         "dilation": max(attributes.get("Dilation", ()), default=1),
         "pad": sum(pad),
         "pad_before": sum(pad[::2]),
@@ -255,6 +257,7 @@ def _window_facts(
         "out_channels": result[-1],
         "multiplier": multiplier,
         "narrow": min(result[1:-1], default=1),
+        "narrow_stride": max((step for step, size in zip(strides, result[1:-1], strict=False) if size == 1), default=0),
     }
 
 

@@ -66,7 +66,7 @@ def prepare(jobs: Sequence[Job], store: Store, workers: int, announce: Announce)
 
     def refer(program: Program) -> None:
         calls = [_call(program.tosa, arrays) for arrays in program.calls]
-        calls += [_drawn(program, number) for number in range(DRAWS)]
+        calls += [_drawn(program, number) for number in range(DRAWS) if program.inputs or not program.calls]
         store.save(reference_key(program), Reference(tuple(calls)))
 
     def not_referred(program: Program, death: Death) -> None:

@@ -102,10 +102,32 @@ def _convolution(model: Any, dense: Any) -> list[Any]:
     options.padding = schema.Padding.VALID
     options.strideW = options.strideH = options.dilationWFactor = options.dilationHFactor = 1
     options.fusedActivationFunction = dense.builtinOptions.fusedActivationFunction
-    operands = [before, kernel, *(index for index in bias if index >= 0)]
+    operands = [before, kernel, *([index for index in bias if index >= 0] or [_no_bias(model, source, weights)])]
     convolution = _operator(model, schema.BuiltinOperator.CONV_2D, operands, after)
     convolution.builtinOptionsType, convolution.builtinOptions = schema.BuiltinOptions.Conv2DOptions, options
     return [_reshape(model, source, before), convolution, _reshape(model, after, target)]
+
+
+def _no_bias(model: Any, source: int, weights: int) -> int:
+    """A bias of zeros, without which CONV_2D does not run; its number."""
+    tensors = model.subgraphs[0].tensors
+    scales = np.asarray(tensors[weights].quantization.scale) * tensors[source].quantization.scale[0]
+    index = _constant(model, np.zeros(tensors[weights].shape[0], np.int32))
+    quantization = schema.QuantizationParametersT()
+    quantization.scale, quantization.zeroPoint = scales.astype(np.float32), np.zeros(len(scales), np.int64)
+    tensors[index].quantization = quantization
+    return index
+
+
+def _constant(model: Any, values: Array) -> int:
+    """A new tensor of 32-bit integers; its number."""
+    buffer, tensor = schema.BufferT(), schema.TensorT()
+    buffer.data = np.frombuffer(values.tobytes(), np.uint8)
+    model.buffers.append(buffer)
+    tensor.shape, tensor.type, tensor.name = list(values.shape), schema.TensorType.INT32, b"constant"
+    tensor.buffer = len(model.buffers) - 1
+    model.subgraphs[0].tensors.append(tensor)
+    return len(model.subgraphs[0].tensors) - 1
 
 
 def _like(tensors: list[Any], index: int, shape: Sequence[int], buffer: int = 0) -> int:
@@ -127,17 +149,9 @@ def _operator(model: Any, builtin: int, inputs: Sequence[int], output: int) -> A
 
 
 def _reshape(model: Any, source: int, target: int) -> Any:
-    tensors, shape = model.subgraphs[0].tensors, list(model.subgraphs[0].tensors[target].shape)
-    buffer, tensor = schema.BufferT(), schema.TensorT()
-    buffer.data = np.frombuffer(np.asarray(shape, np.int32).tobytes(), np.uint8)
-    model.buffers.append(buffer)
-    tensor.shape, tensor.type, tensor.name = [len(shape)], schema.TensorType.INT32, b"shape"
-    tensor.buffer = len(model.buffers) - 1
-    tensors.append(tensor)
-    operator = _operator(model, schema.BuiltinOperator.RESHAPE, [source, len(tensors) - 1], target)
-    operator.builtinOptionsType, operator.builtinOptions = (
-        schema.BuiltinOptions.ReshapeOptions,
-        schema.ReshapeOptionsT(),
-    )
-    operator.builtinOptions.newShape = shape
+    shape = np.asarray(model.subgraphs[0].tensors[target].shape, np.int32)
+    operator = _operator(model, schema.BuiltinOperator.RESHAPE, [source, _constant(model, shape)], target)
+    options = schema.ReshapeOptionsT()
+    options.newShape = shape.tolist()
+    operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.ReshapeOptions, options
     return operator

@@ -304,8 +304,8 @@ EXPLAINED: tuple[Explanation, ...] = (
         "ethos-u[56]5-*",
         _unequal_nearest,
         "Vela",
-        "RESIZE to 3 times as many rows and 4 times as many columns is made of doublings of both: the rows are repeated 4 "
-        "times and the first of them stored",
+        "a nearest RESIZE to 3 times as many rows and 4 times as many columns is made of doublings of both axes: rows "
+        "are repeated 4 times and the first of them stored",
     ),
     Explanation(
         "equal-outputs",

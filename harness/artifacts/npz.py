@@ -3,7 +3,8 @@
 It holds what a delegate's payload holds, and the size of the fast scratch besides: ``cmd_data``
 and ``weight_data`` are byte strings (zero axes), ``scratch_shape`` and ``scratch_fast_shape``
 have one size each, and ``input_…`` and ``output_…`` have ``shape`` [n, 6], ``elem_size``,
-``offset`` and ``region`` [n]. Other arrays are not read; some of them are pickles.
+``offset`` and ``region`` [n]. Vela's older core (``--debug-force-legacy-core``) writes shapes of
+four sizes. Other arrays are not read; some of them are pickles.
 
 Invariants: nothing is unpickled. An array is read only after its size in the archive was added
 to a limit, and only if its header asks for no more bytes than the archive has for it.
@@ -141,7 +142,7 @@ def _integers(arrays: Mapping[str, Any], name: str, axes: int) -> NDArray[np.int
     array = _field(arrays, name)
     if array.size == 0:  # of an empty list numpy makes floating point
         return np.empty((0, _AXES)[:axes], np.int64)
-    if array.dtype.kind not in "iu" or array.ndim != axes or (axes == 2 and array.shape[1] != _AXES):
+    if array.dtype.kind not in "iu" or array.ndim != axes or (axes == 2 and array.shape[1] > _AXES):
         raise _damaged(f"has {name} of type {array.dtype} and shape {list(array.shape)}")
     return array.astype(np.int64)
 
@@ -158,7 +159,9 @@ def _table(arrays: Mapping[str, Any], side: str) -> tuple[VelaIO, ...]:
     for name, column in zip(_FIELDS[1:], columns, strict=True):
         if len(column) != len(shapes):
             raise _damaged(f"has {len(column)} entries in {side}_{name} and {len(shapes)} in {side}_shape")
-    table = tuple(VelaIO(tuple(shape), *row) for shape, *row in zip(shapes, *columns, strict=True))
+    table = tuple(
+        VelaIO((1,) * (_AXES - len(shape)) + tuple(shape), *row) for shape, *row in zip(shapes, *columns, strict=True)
+    )
     for index, entry in enumerate(table):
         if any(size < 0 for size in entry.shape) or entry.element_size <= 0 or entry.offset < 0:
             raise _damaged(f"says that {side} {index} is {entry}")

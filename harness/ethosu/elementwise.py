@@ -5,10 +5,14 @@ first operand. ADD and SUB scale their operands by OPA and OPB: both times a 16-
 of them by 32 bits and a rounded shift while the other is only shifted left, by 19 (8-bit) or 14
 (16-bit). MIN, MAX, CLZ and shifts are not scaled (OFM scale mode "per channel").
 
+MUL of 32-bit operands applies only the shift of OFM_SCALE, whatever its factor is. Vela's softmax of TFLite counts on
+it: it sets 2**30 >> 31 and means >> 31. On U55 and U65 no other operation with 32-bit data has a factor.
+
 On Ethos-U85 each operand has its own scale (IFM_SCALE, IFM2_SCALE), comparisons give -1 for true,
 and logical operations work on the bits.
 
-Facts: GenerateScalingForElementwise in both register command stream generators; ETHOS_U_FACTS 6.
+Facts: GenerateScalingForElementwise in both register command stream generators; SupportedOFMQuant ("supports
+shift-only") in ethos_u55_constraints.cpp and ethos_u85_constraints.cpp; ETHOS_U_FACTS 6.
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ import numpy as np
 from harness.ethosu.arithmetic import U55_ROUNDING, U85_IFM_ROUNDING, Ints, Rounding, as_signed, rescale
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import elementwise_operand, ofm_shape, operand
-from harness.ethosu.output import rounding_of, scaled, store
+from harness.ethosu.output import GLOBAL, rounding_of, scaled, store
 from harness.ethosu.records import Unimplemented
-from harness.ethosu.state import choose, zero_point_of
+from harness.ethosu.state import BITS, choose, zero_point_of
 
 MUL, ADD, SUB, MIN, MAX, LRELU, ABS, CLZ, SHR, SHL, LSR, DIV = range(12)
 CMP_EQ, CMP_NE, CMP_GE, CMP_GT = range(16, 20)
@@ -65,7 +69,10 @@ def elementwise(npu: Npu) -> None:
         npu.accumulators = values
     elif mode not in (MUL, ADD, SUB, ABS) and npu.registers.get("OFM_PRECISION", "scale_mode"):
         raise Unimplemented(f"elementwise mode {mode} with a global scale is not implemented")
-    store(npu, scaled(npu, values, None))
+    shift_only = mode == MUL and _width(npu, "IFM") == 32
+    if not (shift_only or npu.accelerator.u85):
+        _need_no_factor_of_32_bits(npu, mode)
+    store(npu, scaled(npu, values, None, shift_only=shift_only))
 
 
 def _apply(npu: Npu, mode: int, first: Ints, second: Ints) -> Ints:
@@ -147,8 +154,17 @@ def _need_unit(npu: Npu, mode: int) -> None:
         raise Unimplemented(f"elementwise mode {mode} with OFM_SCALE {factor} >> {shift} is not implemented")
 
 
-def _width(npu: Npu) -> int:
-    return int(8 << npu.registers.get("IFM_PRECISION", "precision"))
+def _need_no_factor_of_32_bits(npu: Npu, mode: int) -> None:
+    registers = npu.registers
+    if registers.get("OFM_PRECISION", "scale_mode") != GLOBAL or 32 not in (_width(npu, "IFM"), _width(npu, "OFM")):
+        return
+    factor = registers.get("OFM_SCALE", "scale")
+    if factor != 1:
+        raise Unimplemented(f"elementwise mode {mode} with 32-bit data and an OFM_SCALE of {factor} is not implemented")
+
+
+def _width(npu: Npu, role: str) -> int:
+    return BITS[npu.registers.get(f"{role}_PRECISION", "precision")]
 
 
 def _leading_zeros(values: Ints) -> Ints:
@@ -163,7 +179,7 @@ def _shifted(npu: Npu, mode: int, values: Ints, amount: Ints) -> Ints:
     if mode == SHL:
         return values << amount
     if mode == LSR:
-        return (values & ((1 << _width(npu)) - 1)) >> amount
+        return (values & ((1 << _width(npu, "IFM")) - 1)) >> amount
     half = np.where(amount > 0, np.int64(1) << np.maximum(amount - 1, 0), 0)
     return (values + half if rounding_of(npu) is Rounding.NATURAL else values) >> amount
 

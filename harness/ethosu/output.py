@@ -56,16 +56,17 @@ def rounding_of(npu: Npu) -> Rounding:
     return choose(U55_ROUNDING, npu.registers.get("OFM_PRECISION", "round_mode"), "OFM_PRECISION round mode")
 
 
-def scaled(npu: Npu, values: Ints, records: ScaleRecords | None) -> Ints:
+def scaled(npu: Npu, values: Ints, records: ScaleRecords | None, *, shift_only: bool = False) -> Ints:
     """Accumulators after bias and scale.
 
     :param records: one for each channel where the mode is per channel; None for no scaling there.
+    :param shift_only: of OFM_SCALE only the shift is applied.
     """
     if scale_mode(npu) == GLOBAL:
         registers = npu.registers
         factor, shift = registers.get("OFM_SCALE", "scale"), registers.get("OFM_SCALE", "shift")
         double_round = registers.get_or("OFM_SCALE", 0, "dbl_rnd") if npu.accelerator.u85 else 0
-        return rescale(values, factor, shift, rounding_of(npu), double_round)
+        return rescale(values, 1 if shift_only else factor, shift, rounding_of(npu), double_round)
     if records is None:
         return values
     return rescale(values + records.bias, records.scale, records.shift, rounding_of(npu))

@@ -1,7 +1,8 @@
 """``python -m tests.exactness --cache DIR``: print how exact the Ethos-U model is, run it from the repository's root.
 
 Programs of single operators are built and compiled here; delegates of generated graphs and of the
-corpus are lowered once into the cache (``--delegates N``, minutes) and found there afterwards.
+corpus are lowered once into the cache (``--delegates N``, minutes) and found there afterwards. ``--source conformance``
+takes the programs that Arm's conformance generator builds.
 Exit status 1 if anything is not exact that ``explained`` does not explain.
 """
 
@@ -10,13 +11,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import defaultdict
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
 
 from tests.children import Death, spread
-from tests.exactness import dumping, table
+from tests.exactness import conformance, dumping, table
 from tests.exactness.comparing import RAISED, Verdict, judge
 from tests.exactness.configurations import TARGETS, configuration_for
 from tests.exactness.preparing import Job, compiled_key, opened, prepare, reference_key
@@ -44,9 +46,10 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.exactness", description=__doc__)
     parser.add_argument("--targets", default="ethos-u55-128,ethos-u85-256", help="comma-separated, or 'all'")
-    parser.add_argument("--source", choices=("single", "delegates", "all"), default="all")
+    parser.add_argument("--source", choices=("single", "delegates", "all", "conformance"), default="all")
     parser.add_argument("--limit", type=int, help="at most this many programs a target and group, spread over all")
     parser.add_argument("--delegates", type=int, default=0, help="lower graphs until there are N a family and width")
+    parser.add_argument("--operators", default="", help="of --source conformance: the generator's --filter")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="programs whose names match a pattern, or one of several with commas between")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -63,16 +66,26 @@ def _options() -> argparse.Namespace:
 
 def _jobs(options: argparse.Namespace, store: Store) -> list[Job]:
     jobs: list[Job] = []
-    single = list(single_programs(options.seed)) if options.source != "delegates" else []
+    common = _common(options, store)
     for target in options.targets:
-        for programs in (single, *_delegates(options, store, target)):
+        for programs in (*common, *_delegates(options, store, target)):
             chosen = [item for item in programs if _wanted(item.name, options.only)]
             jobs += [(item, configuration_for(item.name, target)) for item in _limited(chosen, options.limit)]
     return jobs
 
 
+def _common(options: argparse.Namespace, store: Store) -> list[list[Program]]:
+    """Groups of programs that are the same for every target."""
+    if options.source == "conformance":
+        found: dict[str, list[Program]] = defaultdict(list)
+        for program in conformance.programs(store.folder, announce, options.operators):
+            found[program.group].append(program)
+        return [found[group] for group in sorted(found)]
+    return [list(single_programs(options.seed))] if options.source != "delegates" else []
+
+
 def _delegates(options: argparse.Namespace, store: Store, target: str) -> list[list[Program]]:
-    if options.source == "single":
+    if options.source not in ("delegates", "all"):
         return []
     from tests.exactness import delegates
 

@@ -158,6 +158,14 @@ def _sliced_matmul(block: TosaBlock, operator: TosaOperator) -> bool:
     return operator.op == "MATMUL" and _source(block, operator.inputs[0]) == "SLICE"
 
 
+def _unequal_nearest(block: TosaBlock, operator: TosaOperator) -> bool:
+    """A nearest RESIZE whose rows and columns grow by different factors."""
+    if operator.op != "RESIZE" or _shape(block, operator, 0)[1] == 1:
+        return False
+    up, down, across, back = (int(item) for item in block.tensors[operator.inputs[1]].values().flat)
+    return up * back != across * down
+
+
 def _several_outputs(block: TosaBlock, operator: TosaOperator) -> bool:
     return len(block.outputs) > 1
 
@@ -290,6 +298,14 @@ EXPLAINED: tuple[Explanation, ...] = (
         "Vela",
         "AVG_POOL2D that is decomposed, as a part of CONCAT: the multiplication by the reciprocal reads "
         "the accumulators with the strides of the concatenation",
+    ),
+    Explanation(
+        "unequal-nearest-resize",
+        "ethos-u[56]5-*",
+        _unequal_nearest,
+        "Vela",
+        "a nearest RESIZE to 3 times as many rows and 4 times as many columns is made of doublings of both axes: rows "
+        "are repeated 4 times and the first of them stored",
     ),
     Explanation(
         "equal-outputs",

@@ -49,7 +49,8 @@ class InputSpec:
 class Program:
     """A TOSA flatbuffer with a name that is unique in its source.
 
-    :param group: the row of the table: ``single-op``, ``int8`` or ``int16``.
+    :param group: the row of the table: ``single-op``, ``int8`` or ``int16``, ``conformance int8`` and the like.
+    :param inputs: what to draw calls from; empty if the program comes with all of its calls.
     :param operators: what the graph consists of, constants left out.
     :param calls: arrays to run beside the draws (calibration samples of a generated graph).
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -26,6 +27,11 @@ _HEAD = (
     "certain issues",
     "information",
 )
+
+
+DELEGATES = ("int8", "int16")
+"""Groups of lowered graphs; every other group holds programs of single operators."""
+_MOST_REASONS = 4
 
 
 def row(verdicts: Sequence[Verdict]) -> dict[str, int]:
@@ -106,18 +112,23 @@ def _issue_lines(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _operator_lines(verdicts: Sequence[Verdict]) -> list[str]:
-    """For each family of single-operator programs: accepted and refused, and the most frequent reason."""
+    """For each family of single-operator programs: accepted and refused, and the reasons, the most frequent first."""
     families: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for item in verdicts:
-        if item.group == "single-op":
+        if item.group not in DELEGATES:
             families[item.target, family_of(item.name)].append(item)
     report = ["", "What Vela accepted, by family of programs:"] if families else []
     for (target, family), items in families.items():
-        reasons = Counter(item.detail for item in items if item.outcome == VELA)
+        reasons = Counter(_reason(item.detail) for item in items if item.outcome == VELA)
         refused = reasons.total()
-        why = f"; {refused} refused: {reasons.most_common(1)[0][0][:120]}" if refused else ""
-        report.append(f"  {target} {family}: {len(items) - refused} of {len(items)} accepted{why}")
+        why = "; ".join(f"{count} refused: {reason}" for reason, count in reasons.most_common(_MOST_REASONS))
+        report.append(f"  {target} {family}: {len(items) - refused} of {len(items)} accepted{'; ' if why else ''}{why}")
     return report
+
+
+def _reason(said: str) -> str:
+    """What Vela said without sizes and names, which differ from program to program."""
+    return re.sub(r"\d+", "N", said)[:160]
 
 
 def family_of(name: str) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.exactness import table
+from tests.exactness import conformance, table
 from tests.exactness.comparing import DIFFERENT, EXACT, RAISED, UNIMPLEMENTED, VELA, Issue, Verdict, first_difference
 from tests.exactness.configurations import TARGETS, configuration_for, default
 from tests.exactness.program import InputSpec, draw_call, limits
@@ -122,3 +122,22 @@ def test_the_report_lists_wrong_programs_by_cause():
 )
 def test_family_of(name, family):
     assert table.family_of(name) == family
+
+
+@pytest.mark.parametrize(
+    ("test", "group"),
+    [
+        ("conv2d_1x3_1x5x9x4_i8xi8_acci32_st11_pad0000_dil11_lclbnd0", "conformance int8"),
+        ("matmul_14x63x3_i16xi16_acci48", "conformance int16"),
+        ("add_1x4x5x7_i32", "conformance int32"),
+        ("logical_and_3x4_b", "conformance bool"),
+    ],
+)
+def test_a_conformance_test_is_grouped_by_its_first_type(test, group):
+    assert conformance.group_of(test) == group
+
+
+def test_refusals_of_a_family_are_counted_by_reason_without_sizes():
+    refused = [verdict(VELA, f"conv3d-s0-{number}", detail=f"kernel {number} is too large") for number in (3, 12)]
+    lines = table.lines([*refused, verdict(VELA, "conv3d-s1-9", detail="no"), verdict(EXACT, "conv3d-s1-10")])
+    assert lines[-1] == "  ethos-u55-128 conv3d: 1 of 4 accepted; 2 refused: kernel N is too large; 1 refused: no"

@@ -27,6 +27,13 @@ def test_halves(rounding: Rounding, expected: tuple[int, ...]) -> None:
     assert rescale(_ints(-5, -3, 3, 5), 1, 1, rounding).tolist() == list(expected)
 
 
+def test_double_rounding_is_that_of_tflites_convolutions() -> None:
+    """15453 * 1174001718 / 2**40 is 16.49992; but / 2**31 it is 8447.96, rounded 8448, and / 2**9 that is 16.5."""
+    accumulator, scale, shift = _ints(15453), 1174001718, 40
+    assert rescale(accumulator, scale, shift, Rounding.NATURAL).tolist() == [16]
+    assert rescale(accumulator, scale, shift, Rounding.DOUBLE_SYMMETRIC).tolist() == [17]
+
+
 def test_double_rounding_adds_its_constant_above_a_shift_of_31() -> None:
     just_below = (1 << 31) - (1 << 30)  # half of 2**32 minus the constant
     assert rescale(_ints(just_below), 1, 32, Rounding.NATURAL).tolist() == [0]

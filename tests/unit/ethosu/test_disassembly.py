@@ -213,6 +213,20 @@ def test_elementwise_on_u55_with_a_scalar_as_the_first_operand() -> None:
     ]
 
 
+def test_product_of_32_bits_has_a_shift_alone() -> None:
+    settings = {
+        **feature_map("IFM", (1, 2, 3), 0, 4),
+        **feature_map("IFM2", (1, 2, 3), 64, 4),
+        "IFM2_BROADCAST": {},
+        **ofm(U55, (1, 2, 3), 128, 4),
+        "OFM_SCALE": {"scale": 1 << 30, "shift": 31},
+        "ACC_FORMAT": 0,
+        **BLOCK,
+    }
+    made = payload(U55, [*operation(U55, "OP_ELEMENTWISE", 0, settings), STOP])
+    assert "  scale >> 31 NATURAL" in _said(list(listing(made, U55)))
+
+
 def test_a_gather_on_u85() -> None:
     settings = {
         "DMA0_SRC_REGION": {"region": 1, "idx_mode": 1, "stride_mode": 1},

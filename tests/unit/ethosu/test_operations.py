@@ -10,6 +10,7 @@ import pytest
 from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.machine import Execution, execute
 from harness.ethosu.memory import FILL
+from harness.ethosu.records import Unimplemented
 from tests.unit.ethosu.assembling import (
     STOP,
     U55,
@@ -203,6 +204,24 @@ def test_leading_zeros_of_32_bits() -> None:
     values = _codes(0, 1, -1, 1 << 30, (1 << 31) - 1, dtype="i4")
     commands = _binary(U85, 7, (1, 1, 5), 4, ACTIVATION={"clip_range": 1})
     assert _result(_run(U85, commands, [values], (1, 1, 5), 4), (5,)) == [32, 31, 0, 1, 1]
+
+
+@pytest.mark.parametrize("accelerator", [U55, U85])
+def test_product_of_32_bits_is_shifted_and_not_multiplied_again(accelerator: Accelerator) -> None:
+    unclipped = {"clip_range": 1} if accelerator.u85 else {}
+    scale = {"scale": 1 << 30, "shift": 31, **({"round_mode": 1} if accelerator.u85 else {})}
+    commands = _binary(accelerator, 0, (1, 1, 3), 4, ACTIVATION=unclipped, OFM_SCALE=scale)
+    inputs = [_codes(1 << 20, -(1 << 20), (1 << 31) - 1, dtype="i4"), _codes(3 << 11, 3 << 10, 1 << 30, dtype="i4")]
+    # 3 * 2**31, -1.5 * 2**31 and 2**61 - 2**30, in units of 2**31 with ties up
+    assert _result(_run(accelerator, commands, inputs, (1, 1, 3), 4), (3,)) == [3, -1, 1 << 30]
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_factor_on_other_32_bit_elementwise_operations_of_u55_is_refused(mode: int) -> None:
+    commands = _binary(U55, mode, (1, 1, 1), 4, OFM_SCALE={"scale": 1 << 30, "shift": 31})
+    execution = _run(U55, commands, [_codes(1, dtype="i4"), _codes(1, dtype="i4")], (1, 1, 1), 4)
+    assert isinstance(execution.stopped, Unimplemented)
+    assert "32-bit data and an OFM_SCALE of 1073741824" in str(execution.stopped)
 
 
 def test_division_truncates_toward_zero() -> None:

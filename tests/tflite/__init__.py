@@ -1,0 +1,1 @@
+"""TFLite networks on the Ethos-U model, against TFLite's reference kernels."""

@@ -7,7 +7,7 @@ key for what JSON lacks: ``{"value": "x"}`` a reference to a value, ``{"dtype": 
 ``{"float": "inf"}``.
 
 Only operators of the namespaces ``aten`` and ``prims`` and ``_operator.getitem`` are taken, by
-exact overload, and text is made from checked words only: a case file cannot smuggle in code.
+exact overload, and text is made from checked words and ``repr`` of plain data: a case file cannot smuggle in code.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def _check_argument(item: Any, path: str) -> None:
                 if key in ("dtype", "device", "layout", "memory_format") and _WORD.match(word):
                     return
         raise BadInput(path, f"argument {item!r} is not understood", "see harness/case/aten.py for the form")
-    if not isinstance(item, (bool, int, float, str, type(None))) or (isinstance(item, str) and not _WORD.match(item)):
+    plain = item.isprintable() if isinstance(item, str) else isinstance(item, (bool, int, float, type(None)))
+    if not plain:
         raise BadInput(path, f"argument {item!r} is not understood", "see harness/case/aten.py for the form")
 
 

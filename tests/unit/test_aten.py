@@ -24,6 +24,14 @@ def test_source_text():
     assert text == "torch.ops.aten.conv2d.default(self.x, self.w, None, [1, 1], float('-inf'), dtype=torch.float32)"
 
 
+def test_text_stays_text():
+    node = msgspec.structs.replace(
+        NODE, inputs=(), attributes={"args": ["ij,jk->ik", "'); import os; ('"], "kwargs": {}}
+    )
+    check_aten_node(node, "$.graph.nodes[0]")
+    assert aten_call(node, str) == """torch.ops.aten.conv2d.default('ij,jk->ik', "'); import os; ('")"""
+
+
 def test_references_in_order_of_first_use():
     assert referenced([[{"value": "b"}, {"value": "a"}], {"value": "b"}]) == ["b", "a"]
 
@@ -37,7 +45,7 @@ def test_references_in_order_of_first_use():
         ({"inputs": ("x",)}, "inputs"),
         ({"attributes": {"args": []}}, "attributes"),
         ({"attributes": {"args": [{"dtype": "x); import os"}], "kwargs": {}}, "inputs": ()}, "attributes"),
-        ({"attributes": {"args": ["a'b"], "kwargs": {}}, "inputs": ()}, "attributes"),
+        ({"attributes": {"args": ["a\nb"], "kwargs": {}}, "inputs": ()}, "attributes"),
         ({"attributes": {"args": [{"code": "x"}], "kwargs": {}}, "inputs": ()}, "attributes"),
     ],
 )

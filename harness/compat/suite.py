@@ -28,6 +28,8 @@ from harness.case.errors import BadInput, CannotRun
 PACKAGE = "executorch.backends.arm.test"
 _NO_TOOL = ("Did not find ", "VKML environment is not set")
 """How the reason of a mark begins that is for want of a tool which armdiff does not use (an FVP, Vulkan)."""
+_OF_FLOATS = ("bf16", "fp8e4m3", "fp8e5m2", "fft", "cf")
+"""Extensions that mean something without an integer profile."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class _Collector:
 
         taken: list[Any] = []
 
-        def take(pipeline: Any) -> None:
+        def take(pipeline: Any, *args: Any, **kwargs: Any) -> None:
             taken.append(pipeline)
             raise _Taken
 
@@ -200,8 +202,10 @@ def _meant(pipeline: Any) -> tuple[str, str, str]:
     if isinstance(accelerator, str) and accelerator.startswith("ethos-u"):
         return accelerator, recipe, other
     tosa = specification.tosa_spec
-    extensions = [name for name in sorted(tosa.extensions) if not (name == "int16" and recipe.startswith("a16w8"))]
-    profiles = [name for name in ("INT", "FP") if name in tosa.profiles]
+    profiles = [name for name in ("INT", "FP") if name in tosa.profiles and (name == "FP" or recipe != "float")]
+    extensions = [name for name in sorted(tosa.extensions) if name not in ("u55", "int16")]  # int16: the recipe's
+    if recipe == "float":
+        extensions = [name for name in extensions if name in _OF_FLOATS]
     words = [f"TOSA-{tosa.version.major}.{tosa.version.minor}", *profiles, *extensions, *["u55"] * tosa.is_U55_subset]
     return "+".join(words), recipe, other
 

@@ -32,6 +32,7 @@ from harness.case.checking import check_case
 from harness.case.errors import BadInput
 from harness.case.recipe import parse_recipe
 from harness.compat.states import called_at
+from harness.pipeline.state import state_kept
 from harness.workers.exported_graph import array_of, graph_of
 from harness.workers.protocol import Captured, CaptureTask
 
@@ -265,7 +266,7 @@ def _described(leaf: Any) -> str:
 def _export(file: Path, names: dict[str, Any]) -> Any:
     sample = tuple(names["calibration"][0])
     try:
-        with torch.no_grad():
+        with torch.no_grad(), state_kept(names["model"]):
             names["model"](*sample)
     except Exception as error:
         shapes = ", ".join(_described(leaf) for _, leaf in _flattened(sample)[0])
@@ -275,7 +276,8 @@ def _export(file: Path, names: dict[str, Any]) -> Any:
             "give calibration inputs that the model accepts",
         ) from error
     try:
-        return torch.export.export(names["model"], sample)
+        with state_kept(names["model"]):
+            return torch.export.export(names["model"], sample)
     except Exception as error:
         raise BadInput(
             str(file),

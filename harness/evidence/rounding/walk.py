@@ -21,6 +21,7 @@ import torch
 from harness.case.arrays import Array
 from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
 from harness.evidence.observation import Envelope
+from harness.evidence.rounding.aliases import is_write, owner_of, written_into
 from harness.evidence.rounding.call import as_interval
 from harness.evidence.rounding.interval import (
     FLOAT32_EPSILON,
@@ -43,6 +44,8 @@ from harness.evidence.rounding.skipped import (
 )
 
 Policy = Literal["rounding", "saturation", "quantization"]
+State = dict[str, tuple[Any, tuple[str, ...]]]
+"""Buffers that earlier calls changed: value and doubts, by name."""
 
 
 NO_ORIGINAL = "constant without its float original"
@@ -50,16 +53,22 @@ _REFUSED = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, Not
 """What torch and the rules raise for operands that they do not take: a range where an index must be known."""
 
 
-def envelopes(graph: torch.fx.GraphModule, arrays: tuple[Array, ...], policy: Policy) -> tuple[Envelope, ...]:
-    """One envelope for every output of ``graph`` on one tuple of inputs."""
+def envelopes(
+    graph: torch.fx.GraphModule, arrays: tuple[Array, ...], policy: Policy, state: State | None = None
+) -> tuple[Envelope, ...]:
+    """One envelope for every output of ``graph`` on one tuple of inputs.
+
+    :param state: what earlier calls left in the graph's buffers; receives what this call leaves.
+    """
     with torch.no_grad():
-        return _Walk(graph, policy).run(arrays)
+        return _Walk(graph, policy, {} if state is None else state).run(arrays)
 
 
 class _Walk:
-    def __init__(self, module: torch.fx.GraphModule, policy: Policy) -> None:
+    def __init__(self, module: torch.fx.GraphModule, policy: Policy, state: State) -> None:
         self.module = module
         self.policy = policy
+        self.state = state
         self.values: dict[torch.fx.Node, Any] = {}
         self.unclaimed: dict[torch.fx.Node, str] = {}
         self.doubts: dict[torch.fx.Node, tuple[str, ...]] = {}
@@ -72,10 +81,15 @@ class _Walk:
             if node.op == "placeholder":
                 self.values[node] = _point(torch.from_numpy(next(inputs).copy()))
             elif node.op == "get_attr":
-                self.values[node] = _point(_attribute(self.module, str(node.target)))
+                held = self.state.get(str(node.target))
+                if held is None:
+                    held = (_point(_attribute(self.module, str(node.target))), ())
+                self.values[node], self.doubts[node] = held
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
                 self.doubts[node] = self._doubts(node)
+                if is_write(node.target):
+                    self._write(node)
             elif node.op == "output":
                 results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
                 return tuple(self._envelope(result) for result in results)
@@ -100,6 +114,7 @@ class _Walk:
         operands = intervals_in([list(args), list(kwargs.values())])
         try:
             if not operands:
+                args, kwargs = (_own(item) if is_write(target) else item for item in (args, kwargs))
                 return _point_results(target(*args, **kwargs))
             rule = RULES.get(name)
             if rule is not None:
@@ -114,6 +129,29 @@ class _Walk:
             exact = node.meta["val"]
         self.unclaimed[node] = name
         return _unbounded_results(exact)
+
+    def _write(self, node: torch.fx.Node) -> None:
+        """An in-place operator's result is also its target, and in all that shares the target's memory."""
+        alias, value, doubts = node, self.values[node], self.doubts[node]
+        while (owner := owner_of(alias)) is not None:
+            if not is_write(alias.target):
+                value = written_into(self.values[owner], value, alias)
+            alias = owner
+            doubts = tuple(dict.fromkeys([*self.doubts.get(alias, ()), *doubts]))
+            self.values[alias], self.doubts[alias] = value, doubts
+        if alias.op == "get_attr":
+            self.state[str(alias.target)] = (value, doubts)
+        shared = {alias}
+        for other in self.module.graph.nodes:  # views that were taken before
+            if other is node:
+                return
+            if owner_of(other) in shared:
+                shared.add(other)
+                self.values[other] = self.values[owner_of(other)] if is_write(other.target) else self._call(other)
+                self.doubts[other] = self.doubts[owner_of(other)]
+            elif other.op == "get_attr" and other.target == alias.target:
+                shared.add(other)
+                self.values[other], self.doubts[other] = value, doubts
 
     def _doubts(self, node: torch.fx.Node) -> tuple[str, ...]:
         """Operators of which nothing is claimed and on which a value depends."""
@@ -219,6 +257,11 @@ def _is_weight(node: torch.fx.Node) -> bool:
 def _lowest_code(qmin: int) -> int:
     """Lowest code of the integer type that ``qmin`` belongs to (qmin -127 in int8: -128)."""
     return qmin - 1 if qmin in (-127, -32767) else qmin
+
+
+def _own(arguments: Any) -> Any:
+    """Arguments that an operator may write into."""
+    return torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.clone, arguments)
 
 
 def _attribute(module: torch.nn.Module, path: str) -> Any:

@@ -172,7 +172,10 @@ class _Capture:
             )
         dtype = str(value.dtype).removeprefix("torch.")
         if dtype not in DTYPES:
-            self._refuse(f"value {name!r} of the captured graph is {dtype}", f"use one of {', '.join(DTYPES)}")
+            self._refuse(
+                f"value {name!r} of the captured graph is {dtype}, which no case holds",
+                f"check the model in one of {', '.join(DTYPES)}",
+            )
         return TensorType(tuple(value.shape), dtype)
 
     def _refuse(self, problem: str, remedy: str) -> NoReturn:

@@ -8,6 +8,7 @@ from harness.case.building import load_tensors, module_of
 from harness.case.errors import BadInput
 from harness.case.reading import read_case
 from harness.case.sampling import calibration_samples
+from harness.evidence.rounding.walk import envelopes
 from harness.workers.capture import capture_model, on_tensors, tensors_in
 
 
@@ -102,3 +103,32 @@ def test_samples_of_another_form_are_refused_in_one_line(tmp_path, second, said)
 def test_a_model_that_returns_no_tensor_is_refused_in_one_line(tmp_path):
     with pytest.raises(BadInput, match="returns no tensor; return at least one"):
         captured(tmp_path, Module(lambda x: 3), [(torch.rand(2),)])
+
+
+def test_float16_is_captured_and_its_arithmetic_unjudged(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU()).half()
+    calibration = [(torch.rand(2, 4).half(),)]
+    case, tensors = captured(tmp_path, model, calibration, target="TOSA-1.0+FP", recipe="float")
+    assert {item.dtype for item in (*case.graph.inputs, *case.graph.constants)} == {"float16"}
+    assert_same(case, tensors, model, calibration)
+    graph = torch.export.export(model, calibration[0]).module(check_guards=False)
+    [envelope] = envelopes(graph, tuple(calibration_samples(case, tensors)[0]), "rounding")
+    assert envelope.unjudged == ("aten.linear in float16",)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x: x.to(torch.bfloat16) + 1, "is bfloat16, which no case holds; check the model in one of float32"),
+        (
+            lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, [x]),
+            "the model contains control flow (true_graph_0)",
+        ),
+    ],
+    ids=["bfloat16", "cond"],
+)
+def test_what_no_case_can_hold_is_refused_in_one_line(tmp_path, function, said):
+    with pytest.raises(BadInput) as caught:
+        captured(tmp_path, Module(function), [(torch.rand(2, 3),)])
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from harness.case.aten import aten_call, check_aten_node, referenced
-from harness.case.case import Node, TensorType
+from harness.case.aten import aten_call, changed_state, check_aten_node, referenced
+from harness.case.case import Constant, Graph, Input, Node, TensorType
 from harness.case.errors import BadInput
 
 NODE = Node(
@@ -54,3 +54,42 @@ def test_what_is_not_understood_is_refused_with_its_path(change, part):
         check_aten_node(msgspec.structs.replace(NODE, **change), "$.graph.nodes[0]")
     assert f"$.graph.nodes[0].{part}" in str(caught.value)
     assert ";" in str(caught.value)
+
+
+def _node(name, operator, *operands):
+    attributes = {"args": [{"value": item} for item in operands], "kwargs": {}}
+    return Node(name=name, operator=operator, inputs=operands, attributes=attributes, types=(TensorType((1, 4)),))
+
+
+def _state(name):
+    return Constant(name=name, shape=(1, 4), kind="tensor", parameters={"key": name})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changed"),
+    [
+        ([_node("copy_", "aten.copy_.default", "cache", "x")], {"cache"}),
+        (
+            [
+                _node("slice_1", "aten.slice.Tensor", "cache"),
+                _node("view", "aten.view.default", "slice_1"),
+                _node("add_", "aten.add_.Tensor", "view", "other"),
+                _node("mul_", "aten.mul_.Tensor", "add_", "x"),
+            ],
+            {"cache"},
+        ),
+        ([_node("clone", "aten.clone.default", "cache"), _node("relu_", "aten.relu_.default", "clone")], set()),
+        (
+            [_node("shifted", "aten.__lshift__.Scalar", "cache"), _node("detach_", "aten.detach_.default", "cache")],
+            set(),
+        ),
+    ],
+)
+def test_state_is_what_in_place_operators_write_through_views(nodes, changed):
+    graph = Graph(
+        inputs=(Input(name="x", shape=(1, 4)),),
+        constants=(_state("cache"), _state("other")),
+        nodes=tuple(nodes),
+        outputs=(nodes[-1].name,),
+    )
+    assert changed_state(graph) == changed

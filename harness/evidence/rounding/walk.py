@@ -19,10 +19,10 @@ import numpy as np
 import torch
 
 from harness.case.arrays import Array
-from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
+from harness.case.traits import ATEN_MOVING, DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
 from harness.evidence.observation import Envelope
 from harness.evidence.rounding.aliases import is_write, owner_of, written_into
-from harness.evidence.rounding.call import as_interval
+from harness.evidence.rounding.call import as_interval, with_slack
 from harness.evidence.rounding.interval import (
     FLOAT32_EPSILON,
     Codes,
@@ -33,6 +33,7 @@ from harness.evidence.rounding.interval import (
     swap,
     unbounded_like,
 )
+from harness.evidence.rounding.moving import casting, copying, making
 from harness.evidence.rounding.originals import known_original
 from harness.evidence.rounding.rules import RULES, Call, base_name
 from harness.evidence.rounding.skipped import (
@@ -48,6 +49,7 @@ State = dict[str, tuple[Any, tuple[str, ...]]]
 """Buffers that earlier calls changed: value and doubts, by name."""
 
 
+HALF = (torch.float16, torch.bfloat16)
 NO_ORIGINAL = "constant without its float original"
 _REFUSED = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
 """What torch and the rules raise for operands that they do not take: a range where an index must be known."""
@@ -104,13 +106,21 @@ class _Walk:
         kwargs = dict(self._argument(node.kwargs))
         name = base_name(target)
         if name == QUANTIZE:
+            if _is_half(node.args[0]):
+                self.unclaimed[node] = f"{name} of float16"
+                return self._quantize(unbounded_like(as_interval(args[0]).low), *args[1:5])
             return self._quantize(*args[:5])
         if name == DEQUANTIZE:
-            return self._dequantize(node, *args[:6])
+            result = self._dequantize(node, *args[:6])
+            half = kwargs.get("out_dtype") in HALF
+            return with_slack(result, torch.finfo(kwargs["out_dtype"]).eps / FLOAT32_EPSILON) if half else result
         if name == DEQUANTIZE_CHANNELS:
             return self._dequantize_channels(node, *args[:6])
         if name in ("getitem", "_operator.getitem"):
             return args[0][args[1]]
+        if _rounds_to_half(node, name):
+            self.unclaimed[node] = f"{name} in float16"
+            return _unbounded_results(node.meta["val"])
         operands = intervals_in([list(args), list(kwargs.values())])
         try:
             if not operands:
@@ -282,6 +292,17 @@ def _point_results(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(_point_results(item) for item in value)
     return _point(value)
+
+
+def _is_half(node: Any) -> bool:
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return any(isinstance(item, torch.Tensor) and item.dtype in HALF for item in values)
+
+
+def _rounds_to_half(node: torch.fx.Node, name: str) -> bool:
+    """Does an operator compute in float16? No rule knows what its accumulator may round."""
+    return _is_half(node) and name not in ATEN_MOVING and RULES.get(name) not in (casting, copying, making)
 
 
 def _unbounded_results(value: Any) -> Any:

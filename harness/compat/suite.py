@@ -63,7 +63,7 @@ class Missed:
     why: str
 
 
-def test_folder() -> Path:
+def upstream_tests() -> Path:
     """Where the installed wheel has its tests of the Arm backend.
 
     :raises CannotRun: it has none.
@@ -85,7 +85,7 @@ def collect(
     :returns: the tests that no subject was taken of.
     :raises BadInput: pytest cannot collect a path.
     """
-    folder = test_folder()
+    folder = upstream_tests()
     collector = _Collector(visit, wanted)
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "-p", "no:xdist", "--no-header", "--no-summary"]
     options += ["--rootdir", str(folder), "-c", "/dev/null", "-o", "python_files=test_*.py"]
@@ -202,7 +202,9 @@ def _meant(pipeline: Any) -> tuple[str, str, str]:
     if isinstance(accelerator, str) and accelerator.startswith("ethos-u"):
         return accelerator, recipe, other
     tosa = specification.tosa_spec
-    profiles = [name for name in ("INT", "FP") if name in tosa.profiles and (name == "FP" or recipe != "float")]
+    profiles = [name for name in ("INT", "FP") if name in tosa.profiles]
+    if recipe == "float" and "FP" in profiles:
+        profiles = ["FP"]
     extensions = [name for name in sorted(tosa.extensions) if name not in ("u55", "int16")]  # int16: the recipe's
     if recipe == "float":
         extensions = [name for name in extensions if name in _OF_FLOATS]

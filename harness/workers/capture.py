@@ -255,7 +255,7 @@ def _check_leaf(file: Path, path: str, item: Any, first: str, like: Any) -> None
             f"{path} is {item.dtype} {list(item.shape)}, {first} is {like.dtype} {list(like.shape)}",
             "give every sample the shape of the first: a case has one shape, also where the model takes several",
         )
-    if item.is_floating_point() and not bool(torch.isfinite(item).all()):
+    if item.is_floating_point() and not bool(torch.isfinite(item.to(torch.float64)).all()):
         raise BadInput(str(file), f"{path} holds NaN or infinity", "use finite samples")
 
 

@@ -7,7 +7,7 @@ key for what JSON lacks: ``{"value": "x"}`` a reference to a value, ``{"dtype": 
 ``{"float": "inf"}``.
 
 Only operators of the namespaces ``aten`` and ``prims`` and ``_operator.getitem`` are taken, by
-exact overload, and text is made from checked words only: a case file cannot smuggle in code.
+exact overload, and text is made from checked words and ``repr`` of plain data: a case file cannot smuggle in code.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from harness.case.case import Node
+from harness.case.case import Graph, Node, maker_of
 from harness.case.errors import BadInput
+from harness.case.traits import ATEN_VIEWS
 
 GETITEM = "_operator.getitem"
 _OVERLOAD = re.compile(r"(aten|prims)\.[A-Za-z_][A-Za-z_0-9]*\.[A-Za-z_][A-Za-z_0-9]*\Z")
@@ -80,6 +81,30 @@ def referenced(argument: Any) -> list[str]:
     return found
 
 
+def writes(operator: str) -> bool:
+    """Does an overload write into its first operand (``aten.copy_.default``)?"""
+    name = operator.rpartition(".")[0]
+    return name.endswith("_") and not name.endswith("__") and name != "aten.detach_"
+
+
+def changed_state(graph: Graph) -> frozenset[str]:
+    """Constants of a captured graph that a call of the module changes: its state, such as a KV cache.
+
+    In-place operators are followed through views to what they write into.
+    """
+    nodes = {node.name: node for node in graph.nodes}
+    found = set()
+    for node in graph.nodes:
+        name = node.name if writes(node.operator) else ""
+        while (writer := nodes.get(maker_of(name))) is not None and writer.inputs:
+            shares = writes(writer.operator) or writer.operator == GETITEM
+            if not (shares or writer.operator.rpartition(".")[0] in ATEN_VIEWS):
+                break
+            name = writer.inputs[0]
+        found.add(name)
+    return frozenset(found & {item.name for item in graph.constants})
+
+
 def _check_argument(item: Any, path: str) -> None:
     if isinstance(item, list):
         for index, child in enumerate(item):
@@ -94,7 +119,8 @@ def _check_argument(item: Any, path: str) -> None:
                 if key in ("dtype", "device", "layout", "memory_format") and _WORD.match(word):
                     return
         raise BadInput(path, f"argument {item!r} is not understood", "see harness/case/aten.py for the form")
-    if not isinstance(item, (bool, int, float, str, type(None))) or (isinstance(item, str) and not _WORD.match(item)):
+    plain = item.isprintable() if isinstance(item, str) else isinstance(item, (bool, int, float, type(None)))
+    if not plain:
         raise BadInput(path, f"argument {item!r} is not understood", "see harness/case/aten.py for the form")
 
 

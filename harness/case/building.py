@@ -98,7 +98,7 @@ def _load_tensors(model: torch.nn.Module, case: Case, tensors: Mapping[str, Arra
                 f"{constant.dtype} {list(constant.shape)}",
                 "restore the file that belongs to the case",
             )
-        places[constant.name].data.copy_(values)
+        places[constant.name].data = values  # also its dtype: seeded parameters are float32
 
 
 def load_tensors(case: Case, folder: Path) -> dict[str, Array]:

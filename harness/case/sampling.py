@@ -6,7 +6,7 @@ from the same distributions. Each carries an ``origin`` so that a finding can sa
 inside the calibrated range.
 
 Invariants: the same case gives the same bits on every machine (numpy PCG64, seeded by the case's
-seeds and the input's name); all float inputs are float32 and finite.
+seeds and the input's name); all float inputs are finite.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ def _sample(case: Case, item: Input, tensors: Mapping[str, Array], seed: int, in
     values = np.asarray(kind.sample(rng, item.shape, distribution.parameters, index, count))
     if item.dtype == "bool":
         return np.asarray(values > 0)
+    if item.dtype == "float16":
+        return values.astype(np.float16).reshape(item.shape)
     if item.dtype != "float32":
         return np.asarray(np.clip(np.round(values), 0, 100)).astype(item.dtype)
     return values.astype(np.float32).reshape(item.shape)
@@ -128,6 +130,9 @@ def _patterned(case: Case, ranges: Sequence[tuple[float, float]], *, widen: floa
         values = np.where(rng.integers(0, 2, count) == 0, low, high).reshape(item.shape)
         if item.dtype == "bool":
             arrays.append(values > 0)
+        elif item.dtype == "float16":
+            most = float(np.finfo(np.float16).max)
+            arrays.append(np.clip(values, -most, most).astype(np.float16))
         elif item.dtype != "float32":
             arrays.append(np.clip(np.round(values), *_integer_range(low, high, widen)).astype(item.dtype))
         else:

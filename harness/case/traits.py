@@ -25,6 +25,15 @@ ATEN_ARRANGING = frozenset(
     )
 )
 """ATen operators that return elements of their first operand, and nothing else."""
+ATEN_VIEWS = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand", "flatten", "slice", "select"),
+        *("detach", "alias", "t", "unbind", "narrow", "expand_as", "view_as", "_unsafe_view", "movedim", "moveaxis"),
+        *("swapaxes", "unflatten", "split", "split_with_sizes", "chunk", "unfold", "as_strided", "diagonal"),
+    )
+)
+"""Those among them whose results share their operand's memory: who writes into a result writes into the operand."""
 ATEN_MOVING = ATEN_ARRANGING | frozenset(
     f"aten.{name}"
     for name in (

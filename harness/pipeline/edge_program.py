@@ -36,24 +36,31 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
         return super().run_node(n)
 
 
-def run_edge_program(program: Any, arrays: tuple[Array, ...], delegate: Delegate) -> list[Any]:
+def run_edge_program(
+    program: Any, arrays: tuple[Array, ...], delegate: Delegate, state: dict[str, torch.Tensor] | None = None
+) -> list[Any]:
     """Execute an ``EdgeProgram`` (``harness.pipeline.lowering``) and return the user's outputs.
 
     :param delegate: ``delegate(name, lowered_module, tensors)`` returns the delegate's outputs.
+    :param state: buffers that earlier calls changed, by name; receives what this call changes.
     """
     from torch.export.graph_signature import InputKind, OutputKind
 
+    state = {} if state is None else state
     user = iter(torch.from_numpy(array.copy()) for array in arrays)
     arguments = []
     for spec in program.signature.input_specs:
-        arguments.append(next(user) if spec.kind == InputKind.USER_INPUT else program.tensors[spec.target])
+        held = state.get(spec.target, program.tensors.get(spec.target))
+        arguments.append(next(user) if spec.kind == InputKind.USER_INPUT else held)
     results = _Interpreter(program.graph_module, delegate).run(*arguments, enable_io_processing=False)
     outputs = list(results) if isinstance(results, (tuple, list)) else [results]
-    return [
-        output
-        for output, spec in zip(outputs, program.signature.output_specs, strict=True)
-        if spec.kind == OutputKind.USER_OUTPUT
-    ]
+    returned = []
+    for output, spec in zip(outputs, program.signature.output_specs, strict=True):
+        if spec.kind == OutputKind.USER_OUTPUT:
+            returned.append(output)
+        elif spec.kind == OutputKind.BUFFER_MUTATION:
+            state[spec.target] = output
+    return returned
 
 
 def cpu_nodes(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:

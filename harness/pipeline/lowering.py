@@ -40,6 +40,7 @@ from harness.evidence.observation import DelegateRecord, Domain, Estimate, Lower
 from harness.evidence.rounding.originals import constants_of, note_originals
 from harness.pipeline.edge_program import cpu_nodes, placeholder_names
 from harness.pipeline.edited_domains import change_domains
+from harness.pipeline.state import state_kept
 
 Configure = Callable[[Any], Any]
 
@@ -136,7 +137,7 @@ def quantize(
         stack = stack_for(target, recipe)
         if configure is not None and stack.quantizer is not None:
             configure(stack.quantizer)
-    with clock.stage("export"):
+    with clock.stage("export"), state_kept(model):  # torch 2.13.0 counts a counter up while it exports
         exported = torch.export.export(model, samples[0])
         reference: torch.fx.GraphModule = exported.module(check_guards=False)
     if stack.quantizer is not None:
@@ -155,7 +156,7 @@ def _calibrated(
 ) -> tuple[torch.fx.GraphModule, Any]:
     """The quantized graph of a prepared one, and its export."""
     reference = converted(prepared, samples, edited, clock)
-    with clock.stage("export-quantized"):
+    with clock.stage("export-quantized"), state_kept(reference):
         return reference, torch.export.export(reference, samples[0])
 
 
@@ -166,7 +167,7 @@ def converted(
 
     :param edited: the operator whose results get another domain (``harness.pipeline.edited_domains``), or none.
     """
-    with clock.stage("calibrate"):
+    with clock.stage("calibrate"), state_kept(prepared):
         for sample in samples:
             prepared(*sample)
     with clock.stage("convert"):

@@ -16,26 +16,24 @@ Executes the user's file and imports torch; runs in worker processes only.
 from __future__ import annotations
 
 import copy
-import re
 import runpy
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
 from safetensors.numpy import save_file
-from torch.export.graph_signature import InputKind, OutputKind
 
-from harness.case.arrays import Array
-from harness.case.aten import referenced
 from harness.case.call_sites import CallSite, write_call_sites
-from harness.case.case import DTYPES, Case, Constant, Distribution, Graph, Input, Node, TensorType, encode_case
+from harness.case.case import Case, Distribution, encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
 from harness.case.recipe import parse_recipe
-from harness.compat.states import called_at, operator_name
+from harness.compat.states import called_at
+from harness.pipeline.state import state_kept
+from harness.workers.exported_graph import array_of, graph_of
 from harness.workers.protocol import Captured, CaptureTask
 
 
@@ -61,14 +59,16 @@ def capture_model(names: dict[str, Any], where: str, folder: Path, target: str, 
 
 def _captured(names: dict[str, Any], file: Path, folder: Path, target: str, recipe_words: str) -> Captured:
     exported = _export(file, names)
-    graph, tensors = _graph_of(file, exported)
+    captured = graph_of(str(file), exported)
+    graph, tensors = captured.graph, dict(captured.tensors)
     for index, sample in enumerate(names["calibration"]):
-        for item, tensor in zip(graph.inputs, sample, strict=True):
-            tensors[f"calibration.{item.name}.{index}"] = _array(tensor)
+        for item, tensor in zip(graph.inputs, tensors_in(tuple(sample)), strict=True):
+            tensors[f"calibration.{item.name}.{index}"] = array_of(tensor)
     for index, sample in enumerate(names.get("inputs") or ()):
-        for item, tensor in zip(graph.inputs, sample, strict=True):
-            tensors[f"given.{index}.{item.name}"] = _array(tensor)
-    floats = _float_nodes(file, names.get("configure"), exported)
+        for item, tensor in zip(graph.inputs, tensors_in(tuple(sample)), strict=True):
+            tensors[f"given.{index}.{item.name}"] = array_of(tensor)
+    nodes = {node.name for node in graph.nodes}
+    floats = tuple(name for name in _float_nodes(file, names.get("configure"), exported) if name in nodes)
     recipe = parse_recipe(recipe_words)
     if floats and recipe.widths != "float":
         recipe = msgspec.structs.replace(recipe, float_nodes=tuple(dict.fromkeys((*recipe.float_nodes, *floats))))
@@ -88,18 +88,21 @@ def _captured(names: dict[str, Any], file: Path, folder: Path, target: str, reci
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "tensors.safetensors")
     (folder / "case.json").write_bytes(encode_case(case))
-    write_call_sites(folder, _call_sites(exported, file, type(names["model"]).__name__))
+    write_call_sites(folder, _call_sites(exported, nodes, file, type(names["model"]).__name__))
     return Captured(case=str(folder / "case.json"), float_nodes=floats)
 
 
-def _call_sites(exported: Any, file: Path, model: str) -> dict[str, CallSite]:
+def _call_sites(exported: Any, nodes: Set[str], file: Path, model: str) -> dict[str, CallSite]:
     """Where each call is made, by its node's name.
 
+    :param nodes: the case's.
     :param file: stands for a line that none of the user's files has.
     :param model: stands for the path of the model itself.
     """
     found, here = {}, Path.cwd()
-    for node in filter(_is_call, exported.graph.nodes):
+    for node in exported.graph.nodes:
+        if node.name not in nodes:
+            continue
         path, line = called_at(node) or (file.absolute(), 0)
         modules = [str(path) for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
         inside = modules[-1].removeprefix("L['self']").removeprefix(".") if modules else ""
@@ -108,9 +111,28 @@ def _call_sites(exported: Any, file: Path, model: str) -> dict[str, CallSite]:
     return found
 
 
-def _is_call(node: torch.fx.Node) -> bool:
-    """Does it become a node of the case?"""
-    return node.op == "call_function" and operator_name(node.target) != "getitem"
+def tensors_in(nested: Any) -> tuple[torch.Tensor, ...]:
+    """The tensors of a sample or a result, in order: the inputs and the outputs of a captured graph."""
+    leaves = torch.utils._pytree.tree_leaves(nested)
+    return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+
+
+def on_tensors(model: torch.nn.Module, sample: Any) -> torch.nn.Module:
+    """A user's model as a captured graph is called: with the tensors of a sample, for the tensors of the result.
+
+    It is the model itself under a class of the same name, so that its submodules keep their names.
+    """
+    leaves, structure = torch.utils._pytree.tree_flatten(tuple(sample))
+    kind = type(model)
+
+    def forward(self: Any, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        given = iter(tensors)
+        filled = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        return tensors_in(kind.forward(self, *torch.utils._pytree.tree_unflatten(filled, structure)))
+
+    names = {"forward": forward, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    model.__class__ = type(kind.__name__, (kind,), names)
+    return model
 
 
 def load_file(file: Path) -> dict[str, Any]:
@@ -191,170 +213,77 @@ def _line_in(file: Path, error: BaseException) -> str:
 
 
 def _check_samples(file: Path, name: str, samples: Any, first: Any) -> None:
+    """Samples are tuples of inputs: tensors, nested as the model takes them, among what is the same in every sample."""
     for index, sample in enumerate(samples):
         path = f"{name}[{index}]"
-        if not isinstance(sample, (tuple, list)) or not all(isinstance(item, torch.Tensor) for item in sample):
-            raise BadInput(str(file), f"{path} is not a tuple of tensors", "write (x,) even for one input")
+        if not isinstance(sample, (tuple, list)):
+            raise BadInput(str(file), f"{path} is not a tuple of inputs", "write (x,) even for one input")
         if len(sample) != len(first):
             raise BadInput(
                 str(file),
                 f"{path} has {len(sample)} inputs, calibration[0] has {len(first)}",
                 "give every sample the same inputs",
             )
-        for position, (item, like) in enumerate(zip(sample, first, strict=True)):
-            if item.shape != like.shape or item.dtype != like.dtype:
-                raise BadInput(
-                    str(file),
-                    f"{path}[{position}] is {item.dtype} {list(item.shape)}, "
-                    f"calibration[0][{position}] is {like.dtype} {list(like.shape)}",
-                    "give every sample the shape of the first",
-                )
-            if item.is_floating_point() and not bool(torch.isfinite(item).all()):
-                raise BadInput(str(file), f"{path}[{position}] holds NaN or infinity", "use finite samples")
+        leaves, structure = _flattened(sample)
+        wanted, like = _flattened(first)
+        if structure != like:
+            raise BadInput(
+                str(file), f"{path} is not nested as calibration[0] is", "give every sample the same lists and keys"
+            )
+        for (position, item), (_, other) in zip(leaves, wanted, strict=True):
+            _check_leaf(file, path + position, item, f"calibration[0]{position}", other)
+
+
+def _flattened(sample: Any) -> tuple[list[tuple[str, Any]], Any]:
+    """The leaves of a sample with their paths (``[0]['x']``), and how they are nested."""
+    leaves, structure = torch.utils._pytree.tree_flatten_with_path(tuple(sample))
+    return [(torch.utils._pytree.keystr(path), leaf) for path, leaf in leaves], structure
+
+
+def _check_leaf(file: Path, path: str, item: Any, first: str, like: Any) -> None:
+    if not (isinstance(item, torch.Tensor) and isinstance(like, torch.Tensor)):
+        if type(item) is not type(like) or item != like:
+            raise BadInput(
+                str(file),
+                f"{path} is {item!r}, {first} is {like!r}",
+                "give what is no tensor the same value in every sample: the exported graph holds it as a constant",
+            )
+        return
+    if item.shape != like.shape or item.dtype != like.dtype:
+        raise BadInput(
+            str(file),
+            f"{path} is {item.dtype} {list(item.shape)}, {first} is {like.dtype} {list(like.shape)}",
+            "give every sample the shape of the first: a case has one shape, also where the model takes several",
+        )
+    if item.is_floating_point() and not bool(torch.isfinite(item.to(torch.float64)).all()):
+        raise BadInput(str(file), f"{path} holds NaN or infinity", "use finite samples")
+
+
+def _described(leaf: Any) -> str:
+    return str(list(leaf.shape)) if isinstance(leaf, torch.Tensor) else repr(leaf)
 
 
 def _export(file: Path, names: dict[str, Any]) -> Any:
     sample = tuple(names["calibration"][0])
     try:
-        with torch.no_grad():
+        with torch.no_grad(), state_kept(names["model"]):
             names["model"](*sample)
     except Exception as error:
-        shapes = ", ".join(str(list(item.shape)) for item in sample)
+        shapes = ", ".join(_described(leaf) for _, leaf in _flattened(sample)[0])
         raise BadInput(
             str(file),
             f"model fails on calibration[0] (inputs {shapes}): {type(error).__name__}: {_first_line(error)}",
             "give calibration inputs that the model accepts",
         ) from error
     try:
-        return torch.export.export(names["model"], sample)
+        with state_kept(names["model"]):
+            return torch.export.export(names["model"], sample)
     except Exception as error:
         raise BadInput(
             str(file),
             f"torch.export cannot capture the model: {type(error).__name__}: {_first_line(error)}",
             "make torch.export.export(model, calibration[0]) work first",
         ) from error
-
-
-def _graph_of(file: Path, exported: Any) -> tuple[Graph, dict[str, Array]]:
-    inputs: list[Input] = []
-    constants: list[Constant] = []
-    tensors: dict[str, Array] = {}
-    lifted = {**exported.constants, **exported.state_dict}
-    for spec in exported.graph_signature.input_specs:
-        name = spec.arg.name
-        if spec.kind == InputKind.USER_INPUT:
-            value = _placeholder(exported, name).meta.get("val")
-            kind = _type_of(file, value, name)
-            inputs.append(Input(name=name, shape=kind.shape, dtype=kind.dtype))
-        elif spec.target in lifted:
-            value = lifted[spec.target].detach()
-            kind = _type_of(file, value, name)
-            tensors[name] = _array(value)
-            place = "parameter" if spec.kind == InputKind.PARAMETER else "tensor"
-            constants.append(
-                Constant(name=name, shape=kind.shape, dtype=kind.dtype, kind=place, parameters={"key": name})
-            )
-    for spec in exported.graph_signature.output_specs:
-        if spec.kind != OutputKind.USER_OUTPUT:
-            raise BadInput(
-                str(file),
-                f"the model changes its state ({spec.kind.name.lower()} of {spec.target})",
-                "check a model whose forward only returns values",
-            )
-    nodes, outputs = tuple(_nodes(file, exported)), _outputs(file, exported)
-    return Graph(inputs=tuple(inputs), constants=tuple(constants), nodes=nodes, outputs=outputs), tensors
-
-
-def _placeholder(exported: Any, name: str) -> torch.fx.Node:
-    found: torch.fx.Node = next(node for node in exported.graph.nodes if node.op == "placeholder" and node.name == name)
-    return found
-
-
-def _value_names(exported: Any) -> dict[str, str]:
-    """What a case calls the values of an exported graph: ``split.1`` for a ``getitem`` of several results."""
-    names = {}
-    for node in exported.graph.nodes:
-        names[node.name] = node.name
-        if node.op == "call_function" and operator_name(node.target) == "getitem":
-            source, index = node.args
-            names[node.name] = source.name if len(source.meta["val"]) == 1 else f"{source.name}.{index}"
-    return names
-
-
-def _nodes(file: Path, exported: Any) -> Iterator[Node]:
-    names = _value_names(exported)
-    for node in exported.graph.nodes:
-        if node.op == "get_attr" or (node.op == "call_function" and "higher_order" in str(type(node.target))):
-            raise BadInput(
-                str(file),
-                f"the model contains control flow ({node.name})",
-                "check a model without cond, while_loop or map",
-            )
-        if not _is_call(node):
-            continue
-        args = [_argument(file, item, names) for item in node.args]
-        kwargs = {key: _argument(file, item, names) for key, item in node.kwargs.items()}
-        value = node.meta.get("val")
-        values = value if isinstance(value, (tuple, list)) else (value,)
-        yield Node(
-            name=node.name,
-            operator=operator_name(node.target),
-            inputs=tuple(referenced([args, list(kwargs.values())])),
-            attributes={"args": args, "kwargs": kwargs},
-            types=tuple(_type_of(file, item, node.name) for item in values),
-        )
-
-
-def _argument(file: Path, item: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(item, torch.fx.Node):
-        return {"value": names[item.name]}
-    if isinstance(item, (list, tuple)):
-        return [_argument(file, child, names) for child in item]
-    if isinstance(item, torch.dtype):
-        return {"dtype": str(item).removeprefix("torch.")}
-    if isinstance(item, torch.device):
-        return {"device": item.type}
-    if isinstance(item, torch.layout):
-        return {"layout": str(item).removeprefix("torch.")}
-    if isinstance(item, torch.memory_format):
-        return {"memory_format": str(item).removeprefix("torch.")}
-    if isinstance(item, float) and item in (float("inf"), float("-inf")):
-        return {"float": "inf" if item > 0 else "-inf"}
-    if isinstance(item, (bool, int, float, type(None))) or (isinstance(item, str) and re.fullmatch(r"\w+", item)):
-        return item
-    raise BadInput(
-        str(file),
-        f"the captured graph has an argument {item!r} of type {type(item).__name__}",
-        "check a model whose operators take tensors and plain numbers",
-    )
-
-
-def _outputs(file: Path, exported: Any) -> tuple[str, ...]:
-    results = exported.graph.output_node().args[0]
-    called, names = _value_names(exported), []
-    for result in results if isinstance(results, (tuple, list)) else (results,):
-        if not isinstance(result, torch.fx.Node):
-            raise BadInput(str(file), f"the model returns {result!r}, which is no tensor", "return tensors only")
-        names.append(called[result.name])
-    return tuple(names)
-
-
-def _type_of(file: Path, value: Any, name: str) -> TensorType:
-    if not isinstance(value, torch.Tensor) or not all(isinstance(size, int) for size in value.shape):
-        raise BadInput(
-            str(file),
-            f"value {name!r} of the captured graph is no tensor of fixed shape",
-            "check a model with tensors of static shapes",
-        )
-    dtype = str(value.dtype).removeprefix("torch.")
-    if dtype not in DTYPES:
-        raise BadInput(str(file), f"value {name!r} of the captured graph is {dtype}", f"use one of {', '.join(DTYPES)}")
-    return TensorType(tuple(value.shape), dtype)
-
-
-def _array(tensor: torch.Tensor) -> Array:
-    array: Array = tensor.detach().contiguous().numpy().copy()
-    return array
 
 
 class _Recorder:
@@ -392,6 +321,6 @@ def _float_nodes(file: Path, configure: Callable[[Any], Any] | None, exported: A
         paths = {path.removeprefix("L['self'].") for path, _ in stack}
         kinds = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for _, kind in stack}
         named = any(path == name or path.startswith(f"{name}.") for path in paths for name in recorder.names)
-        if _is_call(node) and (named or kinds & recorder.types):
+        if node.op == "call_function" and (named or kinds & recorder.types):
             found.append(node.name)
     return tuple(found)

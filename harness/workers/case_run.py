@@ -36,7 +36,7 @@ from harness.triage.known import classified
 from harness.triage.proving import Prover, Remembered, applicable_corrections, counts, same_finding
 from harness.triage.unjudged import unjudged
 from harness.workers.branches import is_measured, measured
-from harness.workers.capture import checked_configure, load_file
+from harness.workers.capture import checked_configure, load_file, on_tensors
 from harness.workers.observing import InvalidCase, Options, examine
 from harness.workers.protocol import CaseResult, Task, Tightness
 
@@ -118,7 +118,8 @@ def _subject(task: Task, announce: Callable[[str], None]) -> _Subject:
     if task.user_file is not None:
         names = load_file(Path(task.user_file))
         if names.get("configure") is not None:
-            configure, original = checked_configure(Path(task.user_file), names["configure"]), names["model"]
+            configure = checked_configure(Path(task.user_file), names["configure"])
+            original = on_tensors(names["model"], names["calibration"][0])
     options = Options(
         tensors=load_tensors(case, file_of(path).parent),
         only_legs=task.legs or None,

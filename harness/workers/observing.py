@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from harness.case.arrays import Array
+from harness.case.aten import changed_state
 from harness.case.building import module_of
 from harness.case.case import Case
 from harness.case.errors import BadInput, OwnFault
@@ -28,7 +29,7 @@ from harness.compat.support import rejection_reasons
 from harness.compat.warm.stage_cache import NO_CACHE, StageCache
 from harness.evidence.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation, oracles
 from harness.evidence.references import EAGER, MODEL, QUANTIZED
-from harness.evidence.rounding.walk import envelopes
+from harness.evidence.rounding.walk import Policy, State, envelopes
 from harness.locate import streams as compared
 from harness.locate.blame.values import blamed_values
 from harness.pipeline import delegation as fallback
@@ -46,6 +47,7 @@ from harness.pipeline.lowering import (
     tensors_of,
 )
 from harness.pipeline.probes import Probe, ProbeMode, Scene, run_probes, scheduled
+from harness.pipeline.state import state_kept
 
 
 class InvalidCase(Exception):
@@ -199,19 +201,23 @@ def _not_run(name: str, case: Case, options: Options) -> str | None:
 
 def _allowances(case: Case, lowered: Lowered, inputs: tuple[EvaluationInput, ...]) -> Observation:
     """An observation with the envelopes: what rounding, a lost qmin and quantization may do."""
+
+    def allowed(policy: Policy) -> tuple[tuple[Envelope, ...], ...]:
+        state: State = {}
+        return tuple(envelopes(lowered.reference, item.arrays, policy, state) for item in inputs)
+
     quantization: tuple[tuple[Envelope, ...] | None, ...] | None = None
     if parse_target(case.target).quantized:
+        state: State = {}
         quantization = tuple(
-            envelopes(lowered.reference, item.arrays, "quantization") if item.origin == CALIBRATION else None
+            envelopes(lowered.reference, item.arrays, "quantization", state) if item.origin == CALIBRATION else None
             for item in inputs
         )
     return Observation(
         case,
         inputs,
-        rounding=tuple(envelopes(lowered.reference, item.arrays, "rounding") for item in inputs),
-        saturation=tuple(envelopes(lowered.reference, item.arrays, "saturation") for item in inputs)
-        if _sets_qmin(case)
-        else None,
+        rounding=allowed("rounding"),
+        saturation=allowed("saturation") if _sets_qmin(case) else None,
         quantization=quantization,
     )
 
@@ -222,7 +228,7 @@ def examine(case: Case, clock: StageClock, options: Options = PLAIN) -> tuple[Ob
     observation = observe(case, clock, options, keep=kept if options.blame else None)
     with clock.stage("oracles"):
         mismatches = judge(observation)
-    if kept:
+    if kept and not changed_state(case.graph):  # no pass can be asked with the state that an input found
         with clock.stage("blame"):
             mismatches = [blamed_values(mismatch, observation, kept[0]) for mismatch in mismatches]
     return observation, mismatches
@@ -251,17 +257,18 @@ def built(
 def run_eager(model: torch.nn.Module, inputs: Sequence[EvaluationInput], clock: StageClock) -> Outputs:
     """Float eager on every input, refusing a module that fails or is not finite on calibration data."""
     runs = []
-    for item in inputs:
-        try:
-            with torch.no_grad(), clock.stage(f"leg:{EAGER}"):
-                outputs = arrays_of(model(*tensors_of(item.arrays)))
-        except (Exception, SystemExit) as error:
-            raise InvalidCase(f"fails in float eager: {type(error).__name__}: {error}") from error
-        if item.origin == CALIBRATION and not all(
-            np.isfinite(output).all() for output in outputs if output.dtype.kind == "f"
-        ):
-            raise InvalidCase("returns NaN or infinity in float eager on calibration data")
-        runs.append(outputs)
+    with state_kept(model):
+        for item in inputs:
+            try:
+                with torch.no_grad(), clock.stage(f"leg:{EAGER}"):
+                    outputs = arrays_of(model(*tensors_of(item.arrays)))
+            except (Exception, SystemExit) as error:
+                raise InvalidCase(f"fails in float eager: {type(error).__name__}: {error}") from error
+            if item.origin == CALIBRATION and not all(
+                np.isfinite(output).all() for output in outputs if output.dtype.kind == "f"
+            ):
+                raise InvalidCase("returns NaN or infinity in float eager on calibration data")
+            runs.append(outputs)
     return tuple(runs)
 
 

@@ -15,7 +15,7 @@ from harness.ethosu.featuremap import FeatureMap, addresses, write
 from harness.ethosu.memory import Memory
 from harness.locate.divergence import origin
 from harness.locate.divergence.difference import difference, where
-from harness.locate.divergence.draws import random_draws
+from harness.locate.divergence.draws import Draw, random_draws
 from harness.locate.divergence.explaining import Run
 from harness.locate.divergence.matching import LINEAR, Layout, Placement, view, views
 from harness.locate.divergence.origin import Origin, find_origin
@@ -199,6 +199,30 @@ def test_random_draws_are_integers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph_of("FP32"))
     with pytest.raises(BadInput, match="TOSA input x: is FP32"):
         random_draws(b"", 1, 0)
+
+
+def test_random_draws_divide_by_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INTDIV by zero, and of the lowest number by -1, kills the reference model (SIGFPE)."""
+
+    def drawn(divisor: str) -> tuple[Draw, ...]:
+        tensors = [value(name, (64,), "INT32") for name in ("x", "y", "moved", "sum", "out")]
+        operators = [
+            ("RESHAPE", ("y",), ("moved",), {}),
+            ("ADD", ("y", "y"), ("sum",), {}),
+            ("INTDIV", ("x", divisor), ("out",), {}),
+        ]
+        graph = TosaGraph((1, 0, 0), (block(["x", "y"], ["out"], operators, tensors),))
+        monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph)
+        return random_draws(b"", 4, 0)
+
+    for divisor in ("y", "moved"):
+        dividends, divisors = (
+            np.stack(arrays) for arrays in zip(*(draw.arrays for draw in drawn(divisor)), strict=True)
+        )
+        assert 0 in dividends
+        assert 0 not in divisors
+        assert -1 not in divisors
+    assert drawn("sum") == ()
 
 
 def _map(**changes: Any) -> FeatureMap:

@@ -19,9 +19,10 @@ import numpy as np
 import torch
 
 from harness.case.arrays import Array
-from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
+from harness.case.traits import ATEN_MOVING, DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
 from harness.evidence.observation import Envelope
-from harness.evidence.rounding.call import as_interval
+from harness.evidence.rounding.aliases import is_write, owner_of, written_into
+from harness.evidence.rounding.call import as_interval, with_slack
 from harness.evidence.rounding.interval import (
     FLOAT32_EPSILON,
     Codes,
@@ -32,6 +33,7 @@ from harness.evidence.rounding.interval import (
     swap,
     unbounded_like,
 )
+from harness.evidence.rounding.moving import casting, copying, making
 from harness.evidence.rounding.originals import known_original
 from harness.evidence.rounding.rules import RULES, Call, base_name
 from harness.evidence.rounding.skipped import (
@@ -43,23 +45,32 @@ from harness.evidence.rounding.skipped import (
 )
 
 Policy = Literal["rounding", "saturation", "quantization"]
+State = dict[str, tuple[Any, tuple[str, ...]]]
+"""Buffers that earlier calls changed: value and doubts, by name."""
 
 
+HALF = (torch.float16, torch.bfloat16)
 NO_ORIGINAL = "constant without its float original"
 _REFUSED = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
 """What torch and the rules raise for operands that they do not take: a range where an index must be known."""
 
 
-def envelopes(graph: torch.fx.GraphModule, arrays: tuple[Array, ...], policy: Policy) -> tuple[Envelope, ...]:
-    """One envelope for every output of ``graph`` on one tuple of inputs."""
+def envelopes(
+    graph: torch.fx.GraphModule, arrays: tuple[Array, ...], policy: Policy, state: State | None = None
+) -> tuple[Envelope, ...]:
+    """One envelope for every output of ``graph`` on one tuple of inputs.
+
+    :param state: what earlier calls left in the graph's buffers; receives what this call leaves.
+    """
     with torch.no_grad():
-        return _Walk(graph, policy).run(arrays)
+        return _Walk(graph, policy, {} if state is None else state).run(arrays)
 
 
 class _Walk:
-    def __init__(self, module: torch.fx.GraphModule, policy: Policy) -> None:
+    def __init__(self, module: torch.fx.GraphModule, policy: Policy, state: State) -> None:
         self.module = module
         self.policy = policy
+        self.state = state
         self.values: dict[torch.fx.Node, Any] = {}
         self.unclaimed: dict[torch.fx.Node, str] = {}
         self.doubts: dict[torch.fx.Node, tuple[str, ...]] = {}
@@ -72,10 +83,15 @@ class _Walk:
             if node.op == "placeholder":
                 self.values[node] = _point(torch.from_numpy(next(inputs).copy()))
             elif node.op == "get_attr":
-                self.values[node] = _point(_attribute(self.module, str(node.target)))
+                held = self.state.get(str(node.target))
+                if held is None:
+                    held = (_point(_attribute(self.module, str(node.target))), ())
+                self.values[node], self.doubts[node] = held
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
                 self.doubts[node] = self._doubts(node)
+                if is_write(node.target):
+                    self._write(node)
             elif node.op == "output":
                 results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
                 return tuple(self._envelope(result) for result in results)
@@ -90,16 +106,25 @@ class _Walk:
         kwargs = dict(self._argument(node.kwargs))
         name = base_name(target)
         if name == QUANTIZE:
+            if _is_half(node.args[0]):
+                self.unclaimed[node] = f"{name} of float16"
+                return self._quantize(unbounded_like(as_interval(args[0]).low), *args[1:5])
             return self._quantize(*args[:5])
         if name == DEQUANTIZE:
-            return self._dequantize(node, *args[:6])
+            result = self._dequantize(node, *args[:6])
+            half = kwargs.get("out_dtype") in HALF
+            return with_slack(result, torch.finfo(kwargs["out_dtype"]).eps / FLOAT32_EPSILON) if half else result
         if name == DEQUANTIZE_CHANNELS:
             return self._dequantize_channels(node, *args[:6])
         if name in ("getitem", "_operator.getitem"):
             return args[0][args[1]]
+        if _rounds_to_half(node, name):
+            self.unclaimed[node] = f"{name} in float16"
+            return _unbounded_results(node.meta["val"])
         operands = intervals_in([list(args), list(kwargs.values())])
         try:
             if not operands:
+                args, kwargs = (_own(item) if is_write(target) else item for item in (args, kwargs))
                 return _point_results(target(*args, **kwargs))
             rule = RULES.get(name)
             if rule is not None:
@@ -114,6 +139,29 @@ class _Walk:
             exact = node.meta["val"]
         self.unclaimed[node] = name
         return _unbounded_results(exact)
+
+    def _write(self, node: torch.fx.Node) -> None:
+        """An in-place operator's result is also its target, and in all that shares the target's memory."""
+        alias, value, doubts = node, self.values[node], self.doubts[node]
+        while (owner := owner_of(alias)) is not None:
+            if not is_write(alias.target):
+                value = written_into(self.values[owner], value, alias)
+            alias = owner
+            doubts = tuple(dict.fromkeys([*self.doubts.get(alias, ()), *doubts]))
+            self.values[alias], self.doubts[alias] = value, doubts
+        if alias.op == "get_attr":
+            self.state[str(alias.target)] = (value, doubts)
+        shared = {alias}
+        for other in self.module.graph.nodes:  # views that were taken before
+            if other is node:
+                return
+            if owner_of(other) in shared:
+                shared.add(other)
+                self.values[other] = self.values[owner_of(other)] if is_write(other.target) else self._call(other)
+                self.doubts[other] = self.doubts[owner_of(other)]
+            elif other.op == "get_attr" and other.target == alias.target:
+                shared.add(other)
+                self.values[other], self.doubts[other] = value, doubts
 
     def _doubts(self, node: torch.fx.Node) -> tuple[str, ...]:
         """Operators of which nothing is claimed and on which a value depends."""
@@ -221,6 +269,11 @@ def _lowest_code(qmin: int) -> int:
     return qmin - 1 if qmin in (-127, -32767) else qmin
 
 
+def _own(arguments: Any) -> Any:
+    """Arguments that an operator may write into."""
+    return torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.clone, arguments)
+
+
 def _attribute(module: torch.nn.Module, path: str) -> Any:
     value: Any = module
     for part in path.split("."):
@@ -239,6 +292,17 @@ def _point_results(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(_point_results(item) for item in value)
     return _point(value)
+
+
+def _is_half(node: Any) -> bool:
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return any(isinstance(item, torch.Tensor) and item.dtype in HALF for item in values)
+
+
+def _rounds_to_half(node: torch.fx.Node, name: str) -> bool:
+    """Does an operator compute in float16? No rule knows what its accumulator may round."""
+    return _is_half(node) and name not in ATEN_MOVING and RULES.get(name) not in (casting, copying, making)
 
 
 def _unbounded_results(value: Any) -> Any:

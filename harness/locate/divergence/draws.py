@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.artifacts.tosa import TosaTensor, decode_tosa
+from harness.artifacts.tosa import TosaBlock, TosaTensor, decode_tosa
 from harness.case.arrays import Array
 from harness.case.errors import BadInput
+from harness.case.traits import TOSA_MOVING
 
 _LIMITS = {"INT8": ("i1", 8), "INT16": ("i2", 16), "INT32": ("i4", 32), "INT48": ("i8", 48)}
 
@@ -33,19 +34,44 @@ class Draw(NamedTuple):
 def random_draws(tosa: bytes, count: int, seed: int) -> tuple[Draw, ...]:
     """Integers from the full range of every input's dtype; booleans are 0 and 1.
 
-    Every second draw mixes the smallest and largest value, 0, -1 and 1 into half of its elements.
+    Every second draw mixes the smallest and largest value, 0, -1 and 1 into half of its elements. An input that an
+    INTDIV divides by has 1 in the place of 0 and -1, of which TOSA 1.0 says that they need not be taken (-1: for the
+    lowest number); where the divisor is computed, nothing is drawn.
 
     :raises BadInput: the flatbuffer is damaged, or has an input that is not of integers.
     """
     block = decode_tosa(tosa).main
     tensors = [block.tensors[name] for name in block.inputs]
+    divisors = _divisors(block)
+    if divisors is None:
+        return ()
     generator = np.random.default_rng(seed)
     draws = []
     for index in range(count):
         name, values = ("extreme", _extreme) if index % 2 else ("random", _uniform)
-        arrays = tuple(values(generator, tensor) for tensor in tensors)
+        arrays = tuple(_divisible(values(generator, item), item.name in divisors) for item in tensors)
         draws.append(Draw(f"{name} integers {index}", arrays))
     return tuple(draws)
+
+
+def _divisors(block: TosaBlock) -> set[str] | None:
+    """Names of the inputs whose elements an INTDIV divides by; None if it divides by what the graph computes."""
+    found: set[str] = set()
+    waiting = [item.inputs[1] for item in block.operators if item.op == "INTDIV"]
+    while waiting:
+        name = waiting.pop()
+        producer = block.producers.get(name)
+        if producer is None:
+            found.add(name)
+        elif producer.op in TOSA_MOVING or producer.op == "CAST":
+            waiting.extend(item for item in producer.inputs if item not in found)
+        elif producer.op != "CONST":
+            return None
+    return found
+
+
+def _divisible(values: Array, divides: bool) -> Array:
+    return np.where((values == 0) | (values == -1), 1, values).astype(values.dtype) if divides else values
 
 
 def _uniform(generator: np.random.Generator, tensor: TosaTensor) -> Array:

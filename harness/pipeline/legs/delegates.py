@@ -28,7 +28,7 @@ Execute = Callable[[DelegateRecord, list[Array]], list[Array]]
 def run_program(
     lowered: Lowered, inputs: Sequence[EvaluationInput], execute: Execute, error: type[Exception]
 ) -> Outputs:
-    """The program's outputs on every input, in user order.
+    """The program's outputs on every input, in user order; the inputs are calls in a row, which carry its state.
 
     :param error: raised where a delegate and its program disagree about counts or dtypes.
     """
@@ -39,8 +39,9 @@ def run_program(
     def delegate(name: str, module: Any, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         return run_delegate(lowered, name, module, tensors, execute, error)
 
+    state: dict[str, torch.Tensor] = {}
     with torch.no_grad():
-        return tuple(arrays_of(run_edge_program(lowered.edge_program, item.arrays, delegate)) for item in inputs)
+        return tuple(arrays_of(run_edge_program(lowered.edge_program, item.arrays, delegate, state)) for item in inputs)
 
 
 def run_delegate(

@@ -25,8 +25,9 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
     import torch
 
     from harness.pipeline.lowering import tensors_of
+    from harness.pipeline.state import state_kept
 
-    with torch.no_grad():
+    with torch.no_grad(), state_kept(lowered.reference):
         return tuple(arrays_of(lowered.reference(*tensors_of(item.arrays))) for item in inputs)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.case.arrays import Array
+from harness.case.aten import changed_state
 from harness.case.case import Case
 from harness.case.recipe import parse_recipe
 from harness.case.sampling import CALIBRATION, ENDPOINTS, EvaluationInput
@@ -121,7 +122,8 @@ def _cut(item: EvaluationInput, parts: int) -> list[EvaluationInput]:
 
 
 def _applies(case: Case) -> bool:
-    return parse_target(case.target).quantized and not parse_recipe(case.recipe).float_nodes
+    plain = not parse_recipe(case.recipe).float_nodes and not changed_state(case.graph)  # a batch has one state
+    return parse_target(case.target).quantized and plain
 
 
 PROBE = Probe(NAME, RATE, _applies, _run)

@@ -1,6 +1,7 @@
-"""Shared lowerings: each case is observed once a test process, whoever asks."""
+"""Shared lowerings: each case is observed once a test process, whoever asks. A test process is as warm as a worker."""
 
 import functools
+import gc
 
 import pytest
 
@@ -88,6 +89,18 @@ def constant_join_case(target="TOSA-1.0+INT"):
         calibration={"x": uniform()},
         target=target,
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm():
+    """Get this process ready as a worker gets, which makes a lowering two to three times as fast.
+
+    Garbage is collected as always: a test process leaves more of it than a worker, and at no moment between cases.
+    """
+    from harness.workers.worker import WITHOUT, get_ready
+
+    get_ready([f"{WITHOUT}collection-paused"])
+    gc.freeze()
 
 
 @functools.cache

@@ -2,10 +2,12 @@
 
 import functools
 import gc
+import threading
 
 import pytest
 
 from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, Seeds
+from harness.workers.pool import Pool
 from tests.attributes import CONV_3X3
 
 
@@ -101,6 +103,40 @@ def warm():
 
     get_ready([f"{WITHOUT}collection-paused"])
     gc.freeze()
+
+
+class PoolHere(Pool):
+    """A pool whose only worker is this process, for cases that no native code dies of. Threads wait for their turn."""
+
+    turn = threading.Lock()
+
+    def _ask_once(self, task):
+        from harness.triage.proving import Remembered
+        from harness.workers import worker
+
+        with PoolHere.turn:
+            return worker._serve(task, lambda stage: None, None, Remembered())
+
+
+@pytest.fixture
+def asking_here(monkeypatch, warm):
+    """Every pool asks this process where it would start a worker; nothing else about it is different."""
+    monkeypatch.setattr(Pool, "_ask_once", PoolHere._ask_once)
+
+
+@pytest.fixture
+def armdiff_here(asking_here, monkeypatch):
+    """``armdiff_here(word…, cwd=folder)``: a command in this process, with its exit status and what it printed."""
+    from click.testing import CliRunner
+
+    from harness.cli.command import main
+
+    def run(*words, cwd):
+        with monkeypatch.context() as moved:
+            moved.chdir(cwd)
+            return CliRunner().invoke(main, [str(word) for word in words])
+
+    return run
 
 
 @functools.cache

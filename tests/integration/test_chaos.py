@@ -22,8 +22,8 @@ from harness.workers.protocol import CaseResult
 
 GRAPHS = 8
 CHAOS = (sys.executable, "-m", "tests.chaos_worker")
-# a worker with torch and executorch holds about 0.7 GiB; a drawn case takes seconds
-LIMITS = Limits(seconds=25.0, memory=2 << 30)
+# a worker with torch and executorch holds about 0.7 GiB; it gets ready with its first case, and a case takes seconds
+LIMITS = Limits(seconds=30.0, memory=2 << 30)
 
 
 def campaign(folder: Path, command: tuple[str, ...]) -> tuple[Tally, Run]:

@@ -15,7 +15,7 @@ from harness.cli.benchmark.figures import Sample, left_out, pairs, percentile, r
 from harness.cli.benchmark.growth import SIZES, chain, exponent, sizes_of, table
 from harness.cli.benchmark.output import Outcome
 from harness.cli.benchmark.same_programs import Compared, difference
-from harness.cli.benchmark.same_programs import lines as sameness_lines
+from harness.cli.benchmark.same_programs import lines as same_programs_lines
 from harness.compat.warm.tricks import TRICKS, names
 from harness.workers.protocol import Emitted
 
@@ -214,7 +214,7 @@ def test_what_differs_between_warm_and_cold_is_told_and_counted():
         Compared(case="b.json", difference="2 bytes warm, b raises cold", compiles=False),
         Compared(case="c.json", difference="", compiles=True, unstable=True),
     ]
-    assert sameness_lines(rows) == [
+    assert same_programs_lines(rows) == [
         "DIFFERS b.json: 2 bytes warm, b raises cold",
         "not repeatable without tricks either: c.json",
         "3 cases warm and cold: 2 compile, 1 do not; 1 differ",

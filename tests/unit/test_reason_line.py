@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.workers.pool import telling_line
+from harness.workers.pool import reason_line
 
 STACK = "#0 main\n#1 start\n[Inferior 1 (process 9) detached]"
 
@@ -22,4 +22,4 @@ STACK = "#0 main\n#1 start\n[Inferior 1 (process 9) detached]"
     ],
 )
 def test_the_line_that_says_why_is_found_above_the_stack_trace(log, line):
-    assert telling_line(log) == line
+    assert reason_line(log) == line

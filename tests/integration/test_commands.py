@@ -178,9 +178,11 @@ def test_a_native_death_is_a_finding_with_its_stage_and_last_words(tmp_path):
 
 def test_fuzz_is_deterministic_and_complete(tmp_path):
     results = []
-    for name in ("a", "b"):
+    for name, jobs in (("a", 1), ("b", 2)):
         run = armdiff(
             "fuzz",
+            "--jobs",
+            jobs,
             "--max-examples",
             "3",
             "--seed",

@@ -1,6 +1,6 @@
 """The corpus on the installed release line: as recorded, with all corrections, and with each by itself.
 
-One pool runs every case each way, and the tests below share what it returns.
+Every case runs each way once, in forks of this process, and the tests below share the results.
 """
 
 import datetime
@@ -10,13 +10,17 @@ import shutil
 import msgspec
 import pytest
 
+from harness.campaign.campaign import write_case
 from harness.campaign.replaying import held_against_status
 from harness.campaign.summary import counted
+from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import installed, release_line
 from harness.corrections import chosen, corrections
 from harness.triage.corpus import bugs_of, default_corpus, entries, with_corrections
-from harness.workers.pool import Pool
+from harness.workers.case_run import run_task
 from harness.workers.protocol import Task
+from tests.forked import Forked
+from tests.integration.conftest import sigmoid_case
 
 RELEASE = installed().get("executorch", "")
 NEEDED = [name for name, item in corrections().items() if item.for_release(RELEASE)]
@@ -39,10 +43,12 @@ def task(entry, names):
 
 
 @pytest.fixture(scope="module")
-def replayed():
+def replayed(tmp_path_factory):
     """(entry, corrections) -> result."""
     pairs = [(entry, names) for entry in corpus() for names in (STOCK, ALL, *alone(entry))]
-    with Pool(2) as pool:
+    for target in DEFAULT_TARGETS:  # what is imported with the first case would be with each
+        run_task(Task(case=str(write_case(sigmoid_case(target), tmp_path_factory.mktemp("first")))), lambda _: None)
+    with Forked() as pool:
         results = pool.run([task(*pair) for pair in pairs])
         return {(entry.name, names): result for (entry, names), result in zip(pairs, results, strict=True)}
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,17 +19,16 @@ from harness.case.case import case_digest
 from harness.workers.pool import Pool
 from harness.workers.processes import Limits
 from harness.workers.protocol import CaseResult
-from tests.forked import Forked
 
 GRAPHS = 8
 CHAOS = (sys.executable, "-m", "tests.chaos_worker")
-# a worker with torch and executorch holds about 0.7 GiB; it gets ready with its first case, and a case takes seconds
-LIMITS = Limits(seconds=30.0, memory=2 << 30)
+# a worker with torch and executorch holds about 0.7 GiB; a drawn case takes seconds
+LIMITS = Limits(seconds=25.0, memory=2 << 30)
 
 
-def campaign(folder: Path, workers: Callable[[int], Pool]) -> tuple[Tally, Run]:
+def campaign(folder: Path, command: tuple[str, ...]) -> tuple[Tally, Run]:
     options = Options(("TOSA-1.0+INT",), GRAPHS, seed=5, jobs=2, out=folder, probes="none")
-    tally = run_campaign(options, (), lambda *_: None, workers=workers)
+    tally = run_campaign(options, (), lambda *_: None, workers=lambda jobs: Pool(jobs, command=command, limits=LIMITS))
     return tally, read_run(folder)
 
 
@@ -63,7 +61,7 @@ def disturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tally, Run, dic
     os.environ["ARMDIFF_CHAOS"] = json.dumps(planted)
     killer.start()
     try:
-        tally, run = campaign(folder, lambda jobs: Pool(jobs, command=CHAOS, limits=LIMITS))
+        tally, run = campaign(folder, CHAOS)
     finally:
         over.set()
         killer.join()
@@ -101,7 +99,7 @@ def test_each_death_is_a_finding_with_its_case_and_stage(disturbed: tuple[Tally,
 
 def test_what_ran_beside_them_is_as_without(disturbed: tuple[Tally, Run, dict[str, str]], tmp_path: Path) -> None:
     _, run, planted = disturbed
-    _, calm = campaign(tmp_path, Forked)
+    _, calm = campaign(tmp_path, (sys.executable, "-m", "harness.workers.worker"))
     expected = {item.number: told(item.result) for item in calm.done}
     undisturbed = [item for item in run.done if Path(item.result.case).stem not in planted]
     assert len(undisturbed) == GRAPHS - len(planted)

@@ -37,7 +37,7 @@ class Forked(Pool):
             while (message := receive(stream)) is not None:
                 if isinstance(message, Stage):
                     stage = message.name
-                else:
+                elif isinstance(message, Answer):
                     result = message
             _, status = os.waitpid(child, 0)
             if result is not None:
@@ -61,7 +61,7 @@ def _serve(task: Question, answer: int, log: int) -> None:
     os.dup2(log, 2)
     try:
         with os.fdopen(answer, "wb") as stream:
-            send(stream, worker._serve(task, lambda stage: send(stream, Stage(stage)), None, Remembered()))
+            send(stream, worker._serve(task, worker._Announced(stream), None, Remembered()))
         os._exit(0)
     except BaseException:  # noqa: BLE001 - whatever it is: the parent's frames must not run on in the fork
         traceback.print_exc()

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import io
 import threading
 
 import pytest
@@ -115,7 +116,7 @@ class PoolHere(Pool):
         from harness.workers import worker
 
         with PoolHere.turn:
-            return worker._serve(task, lambda stage: None, None, Remembered())
+            return worker._serve(task, worker._Announced(io.BytesIO()), None, Remembered())
 
 
 @pytest.fixture

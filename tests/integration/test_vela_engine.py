@@ -15,7 +15,7 @@ from harness.cli.command import main
 from harness.ethosu.accelerator import accelerator_named
 from harness.tosa.compiling import compile_flatbuffer
 from harness.tosa.engine import BLOCK, Plan, run
-from harness.tosa.judging import JudgedRun, judge
+from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor, encode
 from harness.tosa.tally import VelaTally
 from harness.triage.corpus import corpus_folders, entries
@@ -88,13 +88,13 @@ def test_two_compilations_that_differ_are_a_finding():
 def dying(how: str):
     """A judge that dies of the second program of each block, where Vela would."""
 
-    def judged(program: Program, accelerator: str, seed: int, *, announce) -> JudgedRun:
+    def judged(program: Program, accelerator: str, seed: int, *, announce) -> Judged:
         announce("vela")
         if program.inputs == ("bad",):
             if how == "Hang":
                 time.sleep(60)
             os.kill(os.getpid(), getattr(signal, how))
-        return JudgedRun("clean")
+        return Judged("clean")
 
     return judged
 

@@ -4,6 +4,7 @@ import functools
 import gc
 import io
 import threading
+from unittest import mock
 
 import pytest
 
@@ -115,7 +116,8 @@ class PoolHere(Pool):
         from harness.triage.proving import Remembered
         from harness.workers import worker
 
-        with PoolHere.turn:
+        # the time limit of a capture would end this process
+        with PoolHere.turn, mock.patch("faulthandler.dump_traceback_later"):
             return worker._serve(task, worker._Announced(io.BytesIO()), None, Remembered())
 
 

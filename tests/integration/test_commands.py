@@ -56,7 +56,7 @@ def test_check_of_a_healthy_model(tmp_path):
     assert data["legs"]["tosa-reference"]["ran"] == 1
     assert data["cases"] == 1
     stored = tmp_path / "armdiff-out" / "check" / "model-TOSA-1.0+INT"
-    assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors", "call_sites.json"}
+    assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors", "call_sites.json", ".lock"}
 
 
 def test_an_operator_without_a_rule_is_told_beside_nothing_new(tmp_path, check_here):

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from harness.case.errors import BadInput
 from harness.evidence.inspection.analysis import Analysis, analyse
 from harness.evidence.inspection.blame import SERIALIZER, constant_blame, literals_blame
-from harness.evidence.inspection.constants import Judged, judged_constants, lost_constants
+from harness.evidence.inspection.constants import JudgedConstant, judged_constants, lost_constants
 from harness.evidence.inspection.surroundings import tosa_place
 from harness.evidence.observation import Mismatch, Observation, Oracle, Unjudged
 from harness.evidence.references import first_of_each
@@ -64,7 +64,7 @@ def _judge(analysis: Analysis) -> Iterator[Mismatch]:
         )
 
 
-def _mismatch(analysis: Analysis, item: Judged) -> Mismatch:
+def _mismatch(analysis: Analysis, item: JudgedConstant) -> Mismatch:
     start = analysis.trace.start.nodes.get(item.origin or "")
     return Mismatch(
         oracle=NAME,
@@ -81,7 +81,7 @@ def _mismatch(analysis: Analysis, item: Judged) -> Mismatch:
     )
 
 
-def _blame(item: Judged, analysis: Analysis) -> str:
+def _blame(item: JudgedConstant, analysis: Analysis) -> str:
     """The pass that made the constant; for one that the serializer makes from a node's literals, that node's."""
     if item.tensor in analysis.trace.last.nodes:
         return constant_blame(item.tensor, analysis.trace)

@@ -21,8 +21,8 @@ _DTYPES = {"BOOL": "bool", "INT8": "i1", "INT16": "i2", "INT32": "i4", "INT48": 
 
 
 @dataclass(frozen=True)
-class Border:
-    """How arrays cross.
+class PayloadIO:
+    """What of a TOSA graph's inputs and outputs its payload takes and returns.
 
     :param inputs: positions of the TOSA inputs that the payload takes.
     :param results: the TOSA graph's outputs.
@@ -31,11 +31,11 @@ class Border:
     inputs: tuple[int, ...]
     results: tuple[TosaTensor, ...]
 
-    def kept(self, arrays: Sequence[Array]) -> list[Array]:
+    def payload_inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """The payload's inputs out of the TOSA graph's."""
         return [arrays[index] for index in self.inputs]
 
-    def restored(self, outputs: Sequence[Array]) -> list[Array]:
+    def tosa_outputs(self, outputs: Sequence[Array]) -> list[Array]:
         """Outputs of the payload in TOSA shape and dtype.
 
         :raises BadInput: one has another number of bytes than the TOSA graph says.
@@ -43,7 +43,7 @@ class Border:
         return [_typed(output, tensor) for output, tensor in zip(outputs, self.results, strict=True)]
 
 
-def border_of(tosa: bytes, payload: VelaPayload) -> Border:
+def payload_io(tosa: bytes, payload: VelaPayload) -> PayloadIO:
     """Pair a flatbuffer with its payload.
 
     :raises BadInput: their numbers of inputs or outputs cannot be paired.
@@ -54,7 +54,7 @@ def border_of(tosa: bytes, payload: VelaPayload) -> Border:
     used = tuple(index for index in everything if block.inputs[index] in read)
     for chosen in (everything, used):
         if len(chosen) == len(payload.inputs) and len(block.outputs) == len(payload.outputs):
-            return Border(chosen, tuple(block.tensors[name] for name in block.outputs))
+            return PayloadIO(chosen, tuple(block.tensors[name] for name in block.outputs))
     raise BadInput(
         "Vela payload",
         f"has inputs: {len(payload.inputs)}, outputs: {len(payload.outputs)}; the TOSA graph has {len(block.inputs)} "

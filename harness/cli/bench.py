@@ -23,7 +23,7 @@ from harness.cli.benchmark.growth import chains, measure, sizes_of
 from harness.cli.benchmark.growth import table as growth_table
 from harness.cli.benchmark.output import Outcome, as_json, lines, page
 from harness.cli.benchmark.same_programs import compare
-from harness.cli.benchmark.same_programs import lines as sameness_lines
+from harness.cli.benchmark.same_programs import lines as same_programs_lines
 from harness.cli.benchmark.subjects import Subject, drawn, models
 from harness.cli.benchmark.tricks import gains, table
 from harness.cli.environment import installed_line, need_environment
@@ -127,7 +127,7 @@ def _compare(subjects: list[Path], json_file: str | None) -> NoReturn:
         _say(f"{len(found)}/{len(files)} {row.case}: {verdict}")
     write_json(json_file, {"cases": [msgspec.to_builtins(row) for row in found]})
     if json_file != "-":
-        click.echo("\n".join([installed_line(), *sameness_lines(found)]))
+        click.echo("\n".join([installed_line(), *same_programs_lines(found)]))
     sys.exit(1 if any(row.difference for row in found) else 0)
 
 

@@ -107,7 +107,7 @@ def sweep(
         seed=seed,
         target=target,
         variants=found.variants,
-        beds=found.beds,
+        beds=found.edge_programs,
         variants_per_minute=round(60 * found.variants / max(spent, 1e-3), 1),
         known=dict(found.known),
         suspected=dict(found.suspected),
@@ -152,7 +152,8 @@ def _lines(found: Sweep, spent: float, target: str) -> list[str]:
     confirmed = len(found.suspected) - len(found.refuted)
     return [
         f"{counted_as(found.graphs, 'graph')}, {counted_as(found.variants, 'variant')} on {target} in {spent:.0f} s "
-        f"({60 * found.variants / max(spent, 1e-3):.0f} variants a minute, {counted_as(found.beds, 'edge program')}"
+        f"({60 * found.variants / max(spent, 1e-3):.0f} variants a minute, "
+        f"{counted_as(found.edge_programs, 'edge program')}"
         + (f", {counted_as(found.invalid, 'graph')} invalid" if found.invalid else "")
         + ")",
         *([f"where the workers' time went: {stages}"] if stages else []),

@@ -95,7 +95,7 @@ class Concluding:
             shares = sharing(finding, self.corpus)
             harms.append(harm_of([item for item in findings if item.case == finding.case and shares(item)]))
         worst = max(harms, key=Harm.order)
-        return next(pair for pair in zip(group, harms, strict=True) if pair[1].keeps(worst))
+        return next(pair for pair in zip(group, harms, strict=True) if pair[1].as_bad_as(worst))
 
     def _folder(self, finding: Finding) -> Path:
         """Where a bucket is reduced: a case may show several."""

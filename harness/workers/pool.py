@@ -76,7 +76,7 @@ AHEAD = 4
 _DETAIL_LINES = 60
 _TIMEOUT = "Timeout ("
 """How faulthandler begins to say where a process is when its time is over."""
-_TELLING = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
+_REASONS = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 """Marks of the line that says why, the most specific first."""
 _SUMMARY_END = "Neural network macs"
 """How Vela's summary of a delegate ends: what stands up to there is of one that it had compiled."""
@@ -229,7 +229,10 @@ class Pool:
             [path] = task.cases
             return Swept(cases=(SweptCase(case=path, findings=(finding_of_death(path, answer),)),))
         alone = [self._sweep_one(msgspec.structs.replace(task, cases=(path,))) for path in task.cases]
-        return Swept(cases=tuple(row for item in alone for row in item.cases), beds=sum(item.beds for item in alone))
+        return Swept(
+            cases=tuple(row for item in alone for row in item.cases),
+            edge_programs=sum(item.edge_programs for item in alone),
+        )
 
     def run_one(self, task: Task) -> CaseResult:
         """Run one task, turning a worker's death into a finding."""
@@ -370,12 +373,12 @@ def finding_of_death(path: str, death: Death) -> Finding:
 
 def failure_of_death(death: Death) -> Failure:
     """A death as the failure of its stage."""
-    return Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or telling_line(death.log))
+    return Failure(death.stage, death.kind, _MESSAGES.get(death.kind) or reason_line(death.log))
 
 
 def _told(task: Question, death: Death) -> str:
     """A death in one line, where it is a problem and no finding."""
-    told = f"the process ended with {death.kind} in stage {death.stage} ({telling_line(death.log)})"
+    told = f"the process ended with {death.kind} in stage {death.stage} ({reason_line(death.log)})"
     return f"{named_by(task)}: {told}; run it by itself to see why"
 
 
@@ -389,12 +392,12 @@ def late_capture(task: CaptureTask, log: str) -> str:
     )
 
 
-def telling_line(log: str) -> str:
+def reason_line(log: str) -> str:
     """The line of native output that says why: a dying program prints a stack trace after it."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     ends = [place for place, line in enumerate(lines, 1) if line.startswith(_SUMMARY_END)]
     lines = lines[ends[-1] :] if ends else lines
-    for pattern in _TELLING:
+    for pattern in _REASONS:
         for line in lines:
             if pattern in line:
                 return line

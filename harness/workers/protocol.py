@@ -247,13 +247,13 @@ class SweptCase(msgspec.Struct, frozen=True, kw_only=True):
 class Swept(msgspec.Struct, frozen=True, kw_only=True, tag="swept"):
     """The variants of one case, in the order in which they were asked for, or why there are none.
 
-    :param beds: how many edge programs served them.
+    :param edge_programs: how many edge programs served them.
     :param invalid: why the module is no test (it fails in plain eager), or None.
     :param problem: bad input or environment, or a death of the worker, one line, or None.
     """
 
     cases: tuple[SweptCase, ...] = ()
-    beds: int = 0
+    edge_programs: int = 0
     invalid: str | None = None
     problem: str | None = None
     seconds: dict[str, float] = {}

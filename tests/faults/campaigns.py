@@ -12,21 +12,16 @@ may end a process by a signal.
 
 from __future__ import annotations
 
-import faulthandler
-import os
-import signal
 import sys
 import tempfile
 import time
-import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 from rich.console import Console
@@ -34,90 +29,17 @@ from rich.table import Column, Table
 
 from harness.campaign.campaign import Options, run_campaign
 from harness.case.case import encode_case
-from harness.case.errors import ArmdiffError
 from harness.compat.sources import text_of
 from harness.triage.corpus import Entry, corpus_folders, entries
 from harness.triage.findings import Finding
 from harness.triage.proving import key_of
-from harness.workers.pool import finding_of_death
-from harness.workers.processes import Death
-from harness.workers.protocol import CaseResult, Stage, Task, receive, send
+from harness.workers.protocol import Task
 from tests.faults import pass_plants, payload_plants
 from tests.faults.planted import Drawn, Plant
+from tests.forked import Forked
 from tests.integration.conftest import sigmoid_case
 
 PLANTS: tuple[Plant, ...] = (*payload_plants.PLANTS, *pass_plants.PLANTS)
-LIMIT = 600
-"""Seconds that a case may take; the kernel ends its process then."""
-
-
-class Forked:
-    """A runner of cases, each in a fork of this process."""
-
-    jobs = 1
-
-    def __enter__(self) -> Forked:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        """Nothing is left to end: a case's process is waited for."""
-
-    def run(self, tasks: Iterable[Task]) -> Iterator[CaseResult]:
-        """Run tasks one after the other."""
-        return map(self._run_one, tasks)
-
-    def _run_one(self, task: Task) -> CaseResult:
-        answers, answer = os.pipe()
-        with tempfile.TemporaryFile() as log, os.fdopen(answers, "rb") as stream:
-            child = os.fork()
-            if not child:
-                _serve(task, answer, log.fileno())
-            os.close(answer)
-            stage, result = "start", None
-            while (message := receive(stream)) is not None:
-                if isinstance(message, Stage):
-                    stage = message.name
-                else:
-                    assert isinstance(message, CaseResult)
-                    result = message
-            _, status = os.waitpid(child, 0)
-            if result is not None:
-                return result
-            code = os.waitstatus_to_exitcode(status)
-            log.seek(0)
-            death = Death(
-                signal.Signals(-code).name if code < 0 else f"exit status {code}",
-                stage,
-                log.read().decode(errors="replace"),
-            )
-        return CaseResult(case=task.case, findings=(finding_of_death(task.case, death),))
-
-
-def _serve(task: Task, answer: int, log: int) -> None:
-    """Run a case in a fork and end the process; never returns.
-
-    :param answer: file descriptor for stages and the result.
-    :param log: file descriptor for what is printed.
-    """
-    from harness.workers.case_run import run_task
-
-    faulthandler.disable()  # of whoever started this process: the log tells enough
-    signal.alarm(LIMIT)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    try:
-        with os.fdopen(answer, "wb") as stream:
-            try:
-                result = run_task(task, lambda stage: send(stream, Stage(stage)))
-            except ArmdiffError as error:
-                result = CaseResult(case=task.case, problem=str(error))
-            send(stream, result)
-        os._exit(0)
-    except BaseException:  # noqa: BLE001 - whatever it is: the parent's frames must not run on in the fork
-        traceback.print_exc()
-        os._exit(1)
 
 
 @cache

@@ -1,5 +1,5 @@
-"""Faults share the integration tests' observations of clean cases."""
+"""Faults share the integration tests' observations of clean cases, and their warm process."""
 
-from tests.integration.conftest import observed
+from tests.integration.conftest import observed, warm
 
-__all__ = ["observed"]
+__all__ = ["observed", "warm"]

@@ -12,8 +12,9 @@ from harness.case.case import encode_case
 from harness.case.errors import BadInput
 from harness.compat.releases import installed
 from harness.workers.protocol import Task
-from tests.faults.campaigns import PLANTS, Forked, Row, between, outcome
+from tests.faults.campaigns import PLANTS, Row, between, outcome
 from tests.faults.payload_plants import at_operations
+from tests.forked import Forked
 from tests.integration.conftest import sigmoid_case
 
 written_for = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="written for executorch 1.5.1")
@@ -76,23 +77,25 @@ def case(tmp_path):
 
 
 def test_a_case_that_ends_its_process_is_a_finding(case, monkeypatch):
-    def dies(task, announce):
+    def dies(task, announce, *_):
         announce("vela")
         os.kill(os.getpid(), signal.SIGSEGV)
 
     monkeypatch.setattr("harness.workers.case_run.run_task", dies)
-    [result] = Forked().run([case])
+    with Forked() as pool:
+        [result] = pool.run([case])
     [finding] = result.findings
     assert (finding.oracle, finding.stage) == ("crash", "vela")
     assert "SIGSEGV" in finding.bucket
 
 
 def test_bad_input_is_a_problem_and_no_finding(case, monkeypatch):
-    def refuses(task, announce):
+    def refuses(*_):
         raise BadInput("x", "is bad", "mend it")
 
     monkeypatch.setattr("harness.workers.case_run.run_task", refuses)
-    [result] = Forked().run([case])
+    with Forked() as pool:
+        [result] = pool.run([case])
     assert result.problem is not None
     assert "mend it" in result.problem
     assert not result.findings

@@ -1,10 +1,15 @@
-"""Shared lowerings: each case is observed once a test process, whoever asks."""
+"""Shared lowerings: each case is observed once a test process, whoever asks. A test process is as warm as a worker."""
 
 import functools
+import gc
+import io
+import threading
+from unittest import mock
 
 import pytest
 
 from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, Seeds
+from harness.workers.pool import Pool
 from tests.attributes import CONV_3X3
 
 
@@ -88,6 +93,53 @@ def constant_join_case(target="TOSA-1.0+INT"):
         calibration={"x": uniform()},
         target=target,
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm():
+    """Get this process ready as a worker gets, which makes a lowering two to three times as fast.
+
+    Garbage is collected as always: a test process leaves more of it than a worker, and at no moment between cases.
+    """
+    from harness.workers.worker import WITHOUT, get_ready
+
+    get_ready([f"{WITHOUT}collection-paused"])
+    gc.freeze()
+
+
+class PoolHere(Pool):
+    """A pool whose only worker is this process, for cases that no native code dies of. Threads wait for their turn."""
+
+    turn = threading.Lock()
+
+    def _ask_once(self, task):
+        from harness.triage.proving import Remembered
+        from harness.workers import worker
+
+        # the time limit of a capture would end this process
+        with PoolHere.turn, mock.patch("faulthandler.dump_traceback_later"):
+            return worker._serve(task, worker._Announced(io.BytesIO()), None, Remembered())
+
+
+@pytest.fixture
+def asking_here(monkeypatch, warm):
+    """Every pool asks this process where it would start a worker; nothing else about it is different."""
+    monkeypatch.setattr(Pool, "_ask_once", PoolHere._ask_once)
+
+
+@pytest.fixture
+def armdiff_here(asking_here, monkeypatch):
+    """``armdiff_here(word…, cwd=folder)``: a command in this process, with its exit status and what it printed."""
+    from click.testing import CliRunner
+
+    from harness.cli.command import main
+
+    def run(*words, cwd):
+        with monkeypatch.context() as moved:
+            moved.chdir(cwd)
+            return CliRunner().invoke(main, [str(word) for word in words])
+
+    return run
 
 
 @functools.cache

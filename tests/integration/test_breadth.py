@@ -28,11 +28,11 @@ def task(cases, folder):
 
 @pytest.fixture
 def flatbuffers(monkeypatch):
-    """The flatbuffers of every variant that beds lower, in order."""
+    """The flatbuffers of every variant that partitioned graphs lower, in order."""
     kept, lowered = [], PartitionedGraph.lowered
 
-    def keeping(bed, converted):
-        made = [*lowered(bed, converted)]
+    def keeping(graph, converted):
+        made = [*lowered(graph, converted)]
         kept.append([item.tosa for item in made])
         return made
 
@@ -45,7 +45,7 @@ def test_flatbuffers_are_those_of_whole_lowerings(case, tmp_path, flatbuffers):
     variants = draw_variants(case, 1, VARIANTS)
     swept = sweeping.sweep(task(variants, tmp_path), lambda _: None)
     whole = [[item.tosa for item in compile_case(each, StageClock()).record.delegates] for each in variants]
-    assert swept.beds >= 1
+    assert swept.edge_programs >= 1
     assert sorted(flatbuffers) == sorted(whole)
 
 

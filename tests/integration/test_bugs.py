@@ -1,7 +1,7 @@
 """Scripts that are written for a bug show it in a fresh process with the installed packages.
 
 One case for each way in which a script can show something: an exception, values, and a command stream, which
-armdiff's model executes afterwards. All cases run in one worker; each script is a process of its own.
+armdiff's model executes afterwards. All cases run in this process; each script has one of its own.
 """
 
 import shutil
@@ -17,9 +17,8 @@ from harness.compat.releases import release_line
 from harness.reports.bugs import write_bug
 from harness.reports.bugs.__main__ import named
 from harness.triage.corpus import default_corpus, read_entry
-from harness.workers.pool import Pool
 from harness.workers.protocol import Task
-from tests.integration.conftest import node, uniform
+from tests.integration.conftest import PoolHere, node, uniform
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="written for the default release line")
 
@@ -36,7 +35,7 @@ def findings():
     corpus = default_corpus()
     assert corpus is not None
     found = [read_entry(corpus / "found" / name) for name in SAID]
-    with Pool(1) as pool:
+    with PoolHere() as pool:
         results = pool.run([Task(case=str(entry.folder / "case.json"), confirm=False) for entry in found])
         return {entry.name: (entry, named(entry, one.findings)) for entry, one in zip(found, results, strict=True)}
 
@@ -68,7 +67,7 @@ def test_a_scale_that_was_lost_is_minimized_with_the_values_that_it_costs(tmp_pa
     )
     case = Case(graph=graph, calibration={**known.calibration, "y": uniform()}, seeds=Seeds(weights=3))
     (tmp_path / "case.json").write_bytes(encode_case(case))
-    with Pool(1) as pool:
+    with PoolHere() as pool:
         findings = pool.run_one(Task(case=str(tmp_path / "case.json"))).findings
         [scale] = [item for item in findings if item.kind == "scale differs"]
         harm = harm_of([*filter(sharing(scale, ()), findings)])

@@ -1,4 +1,4 @@
-"""The commands as a user runs them, in processes of their own."""
+"""The commands as a user runs them: where processes matter in processes of their own, else in this warm one."""
 
 import json
 import subprocess
@@ -30,9 +30,20 @@ def armdiff(*arguments, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
 
 
-def check(tmp_path, text, *options):
+def written(tmp_path, text, *options):
+    """The words that check a model."""
     (tmp_path / "model.py").write_text(text)
-    return armdiff("check", "model.py", "--target", "TOSA-1.0+INT", "--jobs", "1", *options, cwd=tmp_path)
+    return ("check", "model.py", "--target", "TOSA-1.0+INT", "--jobs", "1", *options)
+
+
+def check(tmp_path, text, *options):
+    return armdiff(*written(tmp_path, text, *options), cwd=tmp_path)
+
+
+@pytest.fixture
+def check_here(tmp_path, armdiff_here):
+    """``check_here(text, option…)``: check a model in this process."""
+    return lambda text, *options: armdiff_here(*written(tmp_path, text, *options), cwd=tmp_path)
 
 
 def test_check_of_a_healthy_model(tmp_path):
@@ -45,15 +56,15 @@ def test_check_of_a_healthy_model(tmp_path):
     assert data["legs"]["tosa-reference"]["ran"] == 1
     assert data["cases"] == 1
     stored = tmp_path / "armdiff-out" / "check" / "model-TOSA-1.0+INT"
-    assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors", "call_sites.json"}
+    assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors", "call_sites.json", ".lock"}
 
 
-def test_an_operator_without_a_rule_is_told_beside_nothing_new(tmp_path):
+def test_an_operator_without_a_rule_is_told_beside_nothing_new(tmp_path, check_here):
     returned = "torch.sigmoid(self.inner(x))"
     text = MODEL.replace(f"return {returned}", f"y = {returned}; return y, torch.lgamma(y)")
     assert text != MODEL
-    result = check(tmp_path, text, "--json", "out.json")
-    assert result.returncode == 0, result.stdout + result.stderr
+    result = check_here(text, "--json", "out.json")
+    assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[-1] == "nothing found; 1 output of 1 case unjudged (aten.lgamma)"
     assert "\nunjudged: aten.lgamma: 1 output of 1 case, " in result.stdout
     [(name, row)] = json.loads((tmp_path / "out.json").read_text())["unjudged"].items()
@@ -111,17 +122,17 @@ def test_an_ethos_u_program_is_described(tmp_path):
     assert f"  Vela's estimate: {profile['cycles']:,} cycles an inference, " in result.stdout
 
 
-def test_a_captured_conv_and_batch_norm_folds_like_the_original(tmp_path):
+def test_a_captured_conv_and_batch_norm_folds_like_the_original(check_here):
     """Folding looks for parameters: a captured weight that is a mere buffer makes it fail."""
     layers = "torch.nn.Conv2d(2, 3, 3, bias=False), torch.nn.BatchNorm2d(3), torch.nn.ReLU6()"
     text = f"import torch\nmodel = torch.nn.Sequential({layers})\ncalibration = [(torch.rand(1, 2, 6, 6),)]\n"
-    result = check(tmp_path, text)
-    assert result.returncode == 0, result.stdout + result.stderr
+    result = check_here(text)
+    assert result.exit_code == 0, result.output
 
 
-def test_configure_is_used_and_recorded_as_float_nodes(tmp_path):
-    result = check(tmp_path, MODEL + "def configure(q):\n    q.set_module_name('inner', None)\n", "--json", "out.json")
-    assert result.returncode == 0, result.stdout + result.stderr
+def test_configure_is_used_and_recorded_as_float_nodes(tmp_path, check_here):
+    result = check_here(MODEL + "def configure(q):\n    q.set_module_name('inner', None)\n", "--json", "out.json")
+    assert result.exit_code == 0, result.output
     case = json.loads((tmp_path / "armdiff-out" / "check" / "model-TOSA-1.0+INT" / "case.json").read_text())
     assert case["recipe"] == "a8w8,float=linear"
 
@@ -138,9 +149,9 @@ def test_configure_is_used_and_recorded_as_float_nodes(tmp_path):
         ("def broken(:\n", "model.py, line 1: raises SyntaxError"),
     ],
 )
-def test_a_bad_file_is_one_line_and_status_2(tmp_path, text, part):
-    result = check(tmp_path, text)
-    assert result.returncode == 2
+def test_a_bad_file_is_one_line_and_status_2(check_here, text, part):
+    result = check_here(text)
+    assert result.exit_code == 2
     lines = [line for line in result.stderr.splitlines() if not line.startswith("armdiff: starting")]
     assert len(lines) == 1, result.stderr
     assert part in lines[0]
@@ -167,9 +178,11 @@ def test_a_native_death_is_a_finding_with_its_stage_and_last_words(tmp_path):
 
 def test_fuzz_is_deterministic_and_complete(tmp_path):
     results = []
-    for name in ("a", "b"):
+    for name, jobs in (("a", 1), ("b", 2)):
         run = armdiff(
             "fuzz",
+            "--jobs",
+            jobs,
             "--max-examples",
             "3",
             "--seed",

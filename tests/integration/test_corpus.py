@@ -1,43 +1,116 @@
-"""The corpus replays as recorded on the installed release line."""
+"""The corpus on the installed release line: as recorded, with all corrections, and with each by itself.
 
+Every case runs each way once, in forks of this process, and the tests below share the results.
+"""
+
+import datetime
 import json
 import shutil
 
+import msgspec
 import pytest
 
-from harness.compat.releases import release_line
-from harness.triage.corpus import default_corpus
-from tests.integration.test_commands import armdiff
+from harness.campaign.campaign import write_case
+from harness.campaign.replaying import held_against_status
+from harness.campaign.summary import counted
+from harness.case.target import DEFAULT_TARGETS
+from harness.compat.releases import installed, release_line
+from harness.corrections import chosen, corrections
+from harness.triage.corpus import bugs_of, default_corpus, entries, with_corrections
+from harness.workers.case_run import run_task
+from harness.workers.protocol import Task
+from tests.forked import Forked
+from tests.integration.conftest import sigmoid_case
+
+RELEASE = installed().get("executorch", "")
+NEEDED = [name for name, item in corrections().items() if item.for_release(RELEASE)]
+STOCK, ALL = (), ("all",)
+
+pytestmark = pytest.mark.skipif(release_line() is None, reason="no release line of the table is installed")
 
 
-@pytest.mark.skipif(release_line() is None, reason="no release line of the table is installed")
-def test_every_entry_does_what_its_status_says(tmp_path):
-    corpus = default_corpus()
-    assert corpus is not None
-    result = armdiff("replay", corpus, "--json", "replay.json", cwd=tmp_path)
-    data = json.loads((tmp_path / "replay.json").read_text())
-    against = [(row["entry"], row["outcome"], row["what"]) for row in data["entries"] if row["counts"]]
-    assert against == []
-    assert result.returncode == 0
-    assert {row["entry"] for row in data["entries"]} >= {
-        "000-full-kwargs",
-        "001-conv-relu-cat",
-        "002-cat-constant-fold",
-        "003-attention-boundary-dtype",
-    }
+def corpus():
+    return entries([default_corpus()])
+
+
+def task(entry, names):
+    """What an entry's condition proves is not run again; one correction alone is asked what it leaves, once."""
+    bugs = tuple(msgspec.structs.replace(bug, corrections=()) for bug in bugs_of([entry]))
+    case = str(entry.folder / "case.json")
+    if names in (STOCK, ALL):
+        return Task(case=case, corrections=names, known=bugs)
+    return Task(case=case, corrections=names, confirm=False, probes="none")
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory):
+    """(entry, corrections) -> result."""
+    pairs = [(entry, names) for entry in corpus() for names in (STOCK, ALL, *alone(entry))]
+    for target in DEFAULT_TARGETS:  # what is imported with the first case would be with each
+        run_task(Task(case=str(write_case(sigmoid_case(target), tmp_path_factory.mktemp("first")))), lambda _: None)
+    with Forked() as pool:
+        results = pool.run([task(*pair) for pair in pairs])
+        return {(entry.name, names): result for (entry, names), result in zip(pairs, results, strict=True)}
+
+
+def alone(entry):
+    """Each correction of an entry by itself."""
+    return [(name,) for name in NEEDED if entry.name in corrections()[name].entries]
+
+
+def told(entry, result):
+    """What a replay says of an entry."""
+    result = msgspec.structs.replace(result, findings=tuple(counted(result.findings, strict=False)))
+    return held_against_status(entry, result, datetime.date.today())
+
+
+@pytest.mark.parametrize("names", [STOCK, pytest.param(ALL, marks=pytest.mark.skipif(not NEEDED, reason="none"))])
+def test_every_entry_does_what_its_status_says(names, replayed):
+    rows = [told(entry, replayed[entry.name, names]) for entry in with_corrections(corpus(), chosen(names))]
+    assert [(row.entry, row.outcome, row.what) for row in rows if row.counts] == []
+    assert len(rows) > 100
+    fixed = {row.entry for row in rows if row.outcome == "fixed"}
+    assert fixed >= {entry for name in NEEDED if names for entry in corrections()[name].entries}
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_correction_by_itself_removes_its_bug(name, replayed):
+    known = with_corrections(corpus(), (corrections()[name],))
+    for entry in known:
+        if entry.name not in corrections()[name].entries:
+            continue
+        result = replayed[entry.name, (name,)]
+        assert (result.problem, result.invalid) == (None, None)
+        found = [
+            item
+            for item in result.findings
+            if not item.information and item.bucket not in entry.status.lines["default"].other
+        ]
+        assert [item.message for item in found if not any(other.knows(item) for other in known)] == []
 
 
 @pytest.mark.skipif(release_line() != "default", reason="the bug is of the default release line")
-def test_a_case_shows_its_known_bug_and_nothing_once_that_is_corrected(tmp_path):
-    corpus = default_corpus()
-    assert corpus is not None
-    file = shutil.copy(corpus / "found" / "neg-ignores-scale" / "case.json", tmp_path / "colleague.json")
-    stock = armdiff("replay", file, "-v", "--jobs", "1", "--json", "stock.json", cwd=tmp_path)
-    assert stock.returncode == 0, stock.stdout + stock.stderr
+def test_the_verb_replays_entries_stock_and_corrected(tmp_path, armdiff_here):
+    folders = default_corpus() / "seeds" / "001-conv-relu-cat", default_corpus() / "found" / "neg-ignores-scale"
+    for words, outcome in (((), "reproduces"), (("--correction", "all"), "fixed")):
+        result = armdiff_here("replay", *folders, "--jobs", "1", *words, "--json", "replay.json", cwd=tmp_path)
+        rows = json.loads((tmp_path / "replay.json").read_text())["entries"]
+        assert [(row["entry"], row["outcome"], row["counts"]) for row in rows] == [
+            (folder.name, outcome, False) for folder in folders
+        ]
+        assert result.exit_code == 0
+        assert "2 entries on release line default" in result.stdout
+
+
+@pytest.mark.skipif(release_line() != "default", reason="the bug is of the default release line")
+def test_a_case_shows_its_known_bug_and_nothing_once_that_is_corrected(tmp_path, armdiff_here):
+    file = shutil.copy(default_corpus() / "found" / "neg-ignores-scale" / "case.json", tmp_path / "colleague.json")
+    stock = armdiff_here("replay", file, "-v", "--jobs", "1", "--json", "stock.json", cwd=tmp_path)
+    assert stock.exit_code == 0, stock.output
     assert "known: corpus entry neg-ignores-scale; correction neg-rescaled alone takes it away\n" in stock.stdout
     assert f"        replay: armdiff replay {file}\n" in stock.stdout
     data = json.loads((tmp_path / "stock.json").read_text())
     assert {item["known"] for item in data["findings"] if item["oracle"] == "numeric"} == {True}
-    corrected = armdiff("replay", file, "--jobs", "1", "--correction", "neg-rescaled", "--json", "-", cwd=tmp_path)
+    corrected = armdiff_here("replay", file, "--jobs", "1", "--correction", "neg-rescaled", "--json", "-", cwd=tmp_path)
     data = json.loads(corrected.stdout)
-    assert (corrected.returncode, data["findings"], data["cases"]) == (0, [], 1)
+    assert (corrected.exit_code, data["findings"], data["cases"]) == (0, [], 1)

@@ -1,4 +1,7 @@
-"""Corrections of the installed release, applied to real lowerings: the bugs go, and patches do the same."""
+"""Corrections of the installed release, applied to real lowerings: what is right stays right, and patches do the same.
+
+That the bugs go is in ``test_corpus.py``.
+"""
 
 import json
 import shutil
@@ -12,10 +15,11 @@ from harness.case.case import Case, Constant, Graph, Node
 from harness.compat.releases import installed
 from harness.corrections import corrections
 from harness.corrections.patch import diff_of, patched_package
-from harness.triage.corpus import default_corpus, entries, with_corrections
+from harness.triage.corpus import default_corpus, entries
 from harness.workers.pool import Pool
 from harness.workers.protocol import Task
-from tests.integration.test_commands import armdiff, check
+from tests.integration.conftest import PoolHere
+from tests.integration.test_commands import written
 
 RELEASE = installed().get("executorch", "")
 NEEDED = [name for name, item in corrections().items() if item.for_release(RELEASE)]
@@ -38,45 +42,6 @@ calibration = [(torch.rand(1, 4, 16, 16), torch.rand(1, 4, 16, 16) - 0.065)]
 """
 
 
-@pytest.mark.skipif(not NEEDED, reason="the installed release needs no correction")
-def test_all_corrections_together_leave_nothing_of_the_corpus(tmp_path):
-    armdiff("replay", default_corpus(), "--correction", "all", "--json", "replay.json", cwd=tmp_path)
-    rows = json.loads((tmp_path / "replay.json").read_text())["entries"]
-    against = [(row["entry"], row["outcome"], row["what"]) for row in rows if row["counts"]]
-    assert against == []
-    covered = {entry for name in NEEDED for entry in corrections()[name].entries}
-    assert {row["entry"] for row in rows if row["outcome"] == "fixed"} >= covered
-
-
-@pytest.fixture(scope="module")
-def alone():
-    """Each needed correction by itself on its corpus cases: (name, entry) -> findings and problem."""
-    corpus = {entry.name: entry for entry in entries([default_corpus()])}
-    pairs = [(name, entry) for name in NEEDED for entry in corrections()[name].entries]
-    with Pool(2) as pool:
-        tasks = [
-            Task(case=str(corpus[entry].folder / "case.json"), corrections=(name,), confirm=False, probes="none")
-            for name, entry in pairs
-        ]
-        return dict(zip(pairs, pool.run(tasks), strict=True))
-
-
-@pytest.mark.parametrize("name", NEEDED)
-def test_a_correction_by_itself_removes_its_bug(name, alone):
-    corpus = with_corrections(entries([default_corpus()]), (corrections()[name],))
-    for entry in corpus:
-        if entry.name not in corrections()[name].entries:
-            continue
-        result = alone[name, entry.name]
-        assert (result.problem, result.invalid) == (None, None)
-        found = [
-            item
-            for item in result.findings
-            if not item.information and item.bucket not in entry.status.lines["default"].other
-        ]
-        assert [item.message for item in found if not any(other.knows(item) for other in corpus)] == []
-
-
 @pytest.mark.skipif("folded-constant-keeps-codes" not in NEEDED, reason="no correction for the installed release")
 def test_a_constant_stacked_with_itself_stays_right(tmp_path):
     """A cat with input_qparams alone, then a view with output_qparams alone: right in stock."""
@@ -84,20 +49,20 @@ def test_a_constant_stacked_with_itself_stays_right(tmp_path):
     node = Node(name="n0", operator="stack", inputs=("c0", "c0"), attributes={"dim": 0})
     path = write_case(Case(graph=Graph(constants=(constant,), nodes=(node,), outputs=("n0",))), tmp_path)
     chosen: tuple[tuple[str, ...], ...] = ((), ("folded-constant-keeps-codes",), ("all",))
-    with Pool(1) as pool:
+    with PoolHere() as pool:
         results = list(pool.run(Task(case=str(path), corrections=names, confirm=False) for names in chosen))
     assert [(result.problem, result.invalid, result.findings) for result in results] == [(None, None, ())] * 3
 
 
 @pytest.mark.skipif(RELEASE != "1.5.1", reason="the bug shows on executorch 1.5.1")
-def test_the_user_s_view(tmp_path):
-    options = ("--recipe", "a8w8,qmin=-127", "--probes", "none", "--json", "out.json")
-    check(tmp_path, SEED_001, *options)
+def test_the_user_s_view(tmp_path, armdiff_here):
+    words = written(tmp_path, SEED_001, "--recipe", "a8w8,qmin=-127", "--probes", "none", "--json", "out.json")
+    armdiff_here(*words, cwd=tmp_path)
     stock = json.loads((tmp_path / "out.json").read_text())["findings"]
     assert {item["oracle"] for item in stock if item["known"]} >= {"numeric", "qparams"}
-    result = check(tmp_path, SEED_001, *options, "--correction", "all")
+    result = armdiff_here(*words, "--correction", "all", cwd=tmp_path)
     data = json.loads((tmp_path / "out.json").read_text())
-    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.exit_code == 0, result.output
     assert [item for item in data["findings"] if not item["information"]] == []
     assert set(data["corrections"]) == set(NEEDED)
 
@@ -113,6 +78,6 @@ def test_the_exported_patch_gives_what_the_correction_gives(tmp_path):
     site = patched_package((item,), file, tmp_path / "scratch")
     corpus = [entry for entry in entries([default_corpus()]) if entry.name in item.entries]
     plan = Plan((item,), corpus, 5, 0, tmp_path)
-    with Pool(1) as corrected, Pool(1, first_on_path=site) as patched, Pool(1) as stock:
+    with PoolHere() as corrected, Pool(1, first_on_path=site) as patched, PoolHere() as stock:
         assert patch_difference(item, plan, corrected, patched) == ""
         assert "corrected" in patch_difference(item, plan, corrected, stock), "stock is another program"

@@ -1,7 +1,6 @@
 """The statistics of a benchmark on hand-made timings, the order of contestants, and what is told."""
 
 import json
-import sys
 from concurrent.futures import Future
 from contextlib import nullcontext
 
@@ -11,15 +10,13 @@ from harness.case.case import encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
 from harness.cli.benchmark import output, same_programs
-from harness.cli.benchmark.contest import Contest, Contestant, turned
+from harness.cli.benchmark.contest import turned
 from harness.cli.benchmark.figures import Sample, left_out, pairs, percentile, ratio, row
 from harness.cli.benchmark.growth import SIZES, chain, exponent, sizes_of, table
 from harness.cli.benchmark.output import Outcome
 from harness.cli.benchmark.same_programs import Compared, difference
-from harness.cli.benchmark.same_programs import lines as sameness_lines
-from harness.cli.benchmark.subjects import Subject
+from harness.cli.benchmark.same_programs import lines as same_programs_lines
 from harness.compat.warm.tricks import TRICKS, names
-from harness.workers.processes import Limits, start_worker
 from harness.workers.protocol import Emitted
 
 SLOW, PLAIN, FAST = "upstream-tester", "plain-sequence", "armdiff"
@@ -124,47 +121,6 @@ def test_contestants_take_turns():
     assert ["".join(turned("abc", by)) for by in range(4)] == ["abc", "cab", "bca", "abc"]
 
 
-CHILD = """
-import os, sys
-from pathlib import Path
-from harness.workers.protocol import Stage, Timed, receive, send
-out = os.fdopen(os.dup(1), "wb")
-send(out, Stage("ready"))
-while (task := receive(sys.stdin.buffer)) is not None:
-    log = Path(task.cases[0]).with_name("log")
-    log.write_text(log.read_text() + sys.argv[1] if log.exists() else sys.argv[1])
-    if sys.argv[1] == "b" and len(log.read_text()) == 5:
-        os._exit(7)
-    send(out, Timed(wall=2.0, processor=1.0, stages={"lower": 1.5}, resident=42))
-"""
-
-
-def test_a_contest_asks_in_turn_and_survives_a_death(tmp_path):
-    from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case
-
-    graph = Graph(
-        inputs=(Input(name="x", shape=(1, 4)),),
-        nodes=(Node(name="n0", operator="relu", inputs=("x",)),),
-        outputs=("n0",),
-    )
-    uniform = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
-    (tmp_path / "case.json").write_bytes(encode_case(Case(graph=graph, calibration={"x": uniform})))
-    subject = Subject("one", (tmp_path / "case.json",))
-
-    def start(contestant):
-        return start_worker(Limits(), command=(sys.executable, "-c", CHILD, contestant.name))
-
-    with Contest([Contestant("a", "armdiff"), Contestant("b", "armdiff")], start) as contest:
-        contest.warm_up(subject)
-        samples = [*contest.run([subject, subject], 2)]
-    assert (tmp_path / "log").read_text() == "ab" + "ab" + "ba" + "ba" + "ab"
-    assert "".join(item.contestant for item in samples) == "ab" + "ba" + "ba" + "ab"
-    died = "start: the process ended with exit status 7"
-    assert [item.failed for item in samples] == [{}, {}, {"TOSA-1.0+INT": died}, {}, {}, {}, {}, {}]
-    assert (samples[0].wall, samples[0].processor, samples[0].stages, samples[0].resident) == (2, 1, {"lower": 1.5}, 42)
-    assert contest.ready["a"] > 0
-
-
 def outcome(*samples):
     return Outcome(("TOSA-1.0+INT",), 7, 1, (SLOW, PLAIN, FAST), tuple(samples), {FAST: 1 << 20})
 
@@ -258,7 +214,7 @@ def test_what_differs_between_warm_and_cold_is_told_and_counted():
         Compared(case="b.json", difference="2 bytes warm, b raises cold", compiles=False),
         Compared(case="c.json", difference="", compiles=True, unstable=True),
     ]
-    assert sameness_lines(rows) == [
+    assert same_programs_lines(rows) == [
         "DIFFERS b.json: 2 bytes warm, b raises cold",
         "not repeatable without tricks either: c.json",
         "3 cases warm and cold: 2 compile, 1 do not; 1 differ",

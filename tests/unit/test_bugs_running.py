@@ -3,11 +3,9 @@
 import io
 
 import numpy as np
-import pytest
 
-from harness.reports.bugs import verify_repro
 from harness.reports.bugs.executing import executed
-from harness.reports.bugs.verifying import DOES_NOT_SHOW, NEEDS_ENGINE, SHOWS, Verified, readable, run_repro
+from harness.reports.bugs.verifying import NEEDS_ENGINE, Verified, readable
 from tests.unit.artifacts import block, value
 from tests.unit.bugs import ETHOS
 from tests.unit.ethosu.assembling import STOP, U55, feature_map, kernel, ofm, operation, payload
@@ -58,27 +56,6 @@ def test_a_stream_that_cannot_be_executed_is_told_with_its_reason(monkeypatch):
     verified = streamed(monkeypatch, [*operation(U55, "OP_POOL", 1, beyond), STOP])
     assert executed(verified, ETHOS).startswith("m: the stream cannot be executed: ")
     assert executed(Verified(NEEDS_ENGINE, files=verified.files), ETHOS) == ""
-
-
-@pytest.mark.parametrize(
-    ("body", "outcome"),
-    [
-        ("print('The bug shows.'); raise SystemExit(1)", SHOWS),
-        ("pass", DOES_NOT_SHOW),
-        ("raise SystemExit(3)", NEEDS_ENGINE),
-        ("raise KeyError('k')", "ended with status 1: KeyError: 'k'"),
-        ("import os; print(os.environ.get('PYTHONPATH')); raise SystemExit(7)", "ended with status 7: None"),
-    ],
-)
-def test_what_a_script_did_is_told_by_its_status_and_words(tmp_path, body, outcome, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    (tmp_path / "repro.py").write_text(body)
-    assert verify_repro(tmp_path) == outcome
-
-
-def test_a_script_that_hangs_is_ended(tmp_path):
-    (tmp_path / "repro.py").write_text("import time; time.sleep(60)")
-    assert run_repro(tmp_path, timeout=0.5).outcome == "ran longer than 0.5 s"
 
 
 def test_output_is_told_without_paths_of_this_machine():

@@ -1,8 +1,7 @@
-"""Campaigns with a stand-in worker: folders, resuming, shards, budgets, disks that are full. No torch."""
+"""Campaigns with a stand-in for the workers: folders, resuming, shards, budgets, disks that are full."""
 
 import os
 import pathlib
-import sys
 import time
 
 import msgspec
@@ -15,16 +14,12 @@ from harness.campaign.run_folder import INFO, PREVIOUS, RESULTS, append, mended,
 from harness.campaign.steering import PATIENCE, NewPairs, pairs
 from harness.case.errors import BadInput, CannotRun
 from harness.case.reading import read_case
+from harness.reports.bugs.verifying import SHOWS, Verified
 from harness.reports.concluding import Concluding
 from harness.triage.findings import Finding
-from harness.workers.pool import Pool
+from tests.stand_in import InProcess
 
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
-STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
-
-
-def workers(jobs):
-    return Pool(jobs, command=STAND_IN)
 
 
 def options(folder, **words):
@@ -32,7 +27,7 @@ def options(folder, **words):
 
 
 def run(folder, report=lambda *_: None, afterwards=lambda *_: (), **words):
-    return run_campaign(options(folder, **words), (), report, afterwards, workers)
+    return run_campaign(options(folder, **words), (), report, afterwards, InProcess)
 
 
 def digests(folder):
@@ -219,11 +214,21 @@ def test_a_last_line_that_was_cut_off_is_not_read_and_is_cut_off(tmp_path, whole
     assert [item.number for item in read_run(tmp_path).done] == [0, 2]
 
 
-def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_path, monkeypatch):
+@pytest.fixture
+def scripts(monkeypatch):
+    """Folders whose script was asked for; nothing is run."""
+    asked = []
+    monkeypatch.setattr(
+        "harness.reports.bugs.writing.run_repro", lambda folder, *_: asked.append(folder.name) or Verified(SHOWS)
+    )
+    return asked
+
+
+def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_path, monkeypatch, scripts):
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
     monkeypatch.setattr("harness.campaign.budget.MOST_A_BUCKET", 0.5)
     asked, told = options(tmp_path, max_examples=1), []
-    run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, told.append), workers)
+    run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, told.append), InProcess)
     found = read_run(tmp_path)
     [made] = found.minimized
     assert "SIGSEGV" in made.bucket
@@ -235,6 +240,7 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
     assert read_case(tmp_path / made.case) is not None
     assert (tmp_path / made.origin).exists()
     assert (tmp_path / "bugs" / made.folder / "case.json").exists()
+    assert (made.repro, scripts) == (SHOWS, [made.folder])
     assert made.folder == os.path.basename(made.folder) != "", "reports link the folder by its name"
     assert told == [f"minimizing 1 of 1: {made.bucket}"]
     again = run_campaign(
@@ -242,7 +248,7 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
         (),
         lambda *_: None,
         Concluding(asked, (), found, told.append),
-        workers,
+        InProcess,
     )
     assert len(again.new) == 2
     assert len(told) == 1, "a bucket that was minimized is not minimized again"
@@ -255,21 +261,22 @@ def test_trouble_with_one_bucket_costs_the_run_nothing_else(tmp_path, monkeypatc
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
     monkeypatch.setattr("harness.reports.concluding.minimize", broken)
     asked = options(tmp_path, max_examples=1, targets=TARGETS[:1])
-    tally = run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), workers)
+    tally = run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), InProcess)
     found = read_run(tmp_path)
     assert (tally.cases, found.info.state, found.minimized) == (1, "done", ())
     assert found.info.left[0].startswith("not minimized (ZeroDivisionError: of our own making): v1/crash/")
 
 
-def test_hypothesis_shrinks_first_and_the_next_campaign_begins_with_what_it_found(tmp_path, monkeypatch):
+def test_hypothesis_shrinks_first_and_the_next_campaign_begins_with_what_it_found(tmp_path, monkeypatch, scripts):
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
     monkeypatch.setattr("harness.campaign.budget.MOST_A_BUCKET", 4)
     place = str(tmp_path / "database")
     asked = options(tmp_path / "first", max_examples=1, database=(place,), targets=TARGETS[:1])
-    run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), workers)
+    run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), InProcess)
     [made] = read_run(asked.out).minimized
     drawn = read_case(asked.out / made.origin)
     assert (asked.out / "reductions" / "hypothesis").is_dir()
+    assert scripts == [made.folder]
 
     monkeypatch.setenv("STAND_IN", "")
     run(tmp_path / "second", max_examples=1, database=(f"ro:{place}",))

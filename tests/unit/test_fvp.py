@@ -1,9 +1,6 @@
 """Arm's FVP from this side: command line, exchange folder, process, verdict; no FVP and no torch."""
 
 import itertools
-import os
-import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +12,8 @@ from harness.evidence.observation import ValueType
 from harness.pipeline.fvp.boards import BOARDS, board_of
 from harness.pipeline.fvp.command import command_line, runner_line
 from harness.pipeline.fvp.exchange import BadOutput, exchange_folder, read_outputs, write_inputs
-from harness.pipeline.fvp.process import run
 from harness.pipeline.fvp.verdict import FvpFailure, check_run, fault_lines
 from harness.pipeline.legs import NotRunnable
-from tests.fvp import ends
 
 U55, U65, U85 = (BOARDS[name] for name in ("ethos-u55", "ethos-u65", "ethos-u85"))
 TOOLS = "/usr/bin:/bin"
@@ -177,38 +172,3 @@ def test_what_the_runner_was_built_without_is_no_finding():
         check_run(1, "E [x] Memory allocation failed: 9B requested\n", 9.0)
     with pytest.raises(FvpFailure, match="Hard fault"):
         check_run(1, missing_kernels + "Hard fault.\n", 9.0)
-
-
-@contextmanager
-def standard_input(data):
-    """Give this process something to read, as a worker's pipe of frames would."""
-    reading, writing = os.pipe()
-    saved = os.dup(0)
-    os.dup2(reading, 0)
-    os.write(writing, data)
-    os.close(writing)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 0)
-        os.close(saved)
-        os.close(reading)
-
-
-def test_a_process_has_a_group_of_its_own_and_reads_nothing(tmp_path):
-    code = (
-        "import os, sys; print(repr(sys.stdin.read()) + '\\r'); print(os.getpgrp() == os.getpid()); "
-        "print('err', file=sys.stderr); sys.exit(5)"
-    )
-    with standard_input(b"frame"):
-        status, output = run([sys.executable, "-c", code], 60.0, {}, tmp_path, tmp_path / "log")
-    assert status == 5
-    assert "\r" not in output
-    assert sorted(output.split()) == ["''", "True", "err"]
-
-
-def test_a_process_that_takes_too_long_is_killed_with_its_children(tmp_path):
-    command = ["/bin/sh", "-c", "sleep 600 & echo $!; wait"]
-    status, output = run(command, 0.3, {"PATH": TOOLS}, tmp_path, tmp_path / "log")
-    assert status is None
-    assert ends(output.strip())

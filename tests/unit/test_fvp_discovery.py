@@ -1,13 +1,11 @@
 """Where armdiff looks for Arm's FVP and its runner, and what doctor says where there is none; no torch."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.case.errors import BadInput
-from harness.case.target import parse_target
 from harness.compat.vela import VelaConfiguration, default_configuration
 from harness.pipeline.doctor import fvp_checks
 from harness.pipeline.fvp.boards import BOARDS
@@ -19,10 +17,7 @@ from harness.pipeline.fvp.discovery import (
     run_environment,
     search_roots,
     time_limit,
-    version_of,
 )
-from harness.pipeline.legs.ethos_u_fvp import missing
-from tests.fvp import StandIn
 
 U55, U65, U85 = (BOARDS[name] for name in ("ethos-u55", "ethos-u65", "ethos-u85"))
 TOOLS = "/usr/bin:/bin"
@@ -45,16 +40,6 @@ def test_the_binary_is_the_one_of_the_variable_or_the_one_on_path(tmp_path):
     assert find_binary(U85, {**environment, "ARMDIFF_FVP_U85": str(named)}) == named
     with pytest.raises(FvpMissing, match="ARMDIFF_FVP_U85 is /none, which is no executable file"):
         find_binary(U85, {**environment, "ARMDIFF_FVP_U85": "/none"})
-
-
-def test_an_fvp_that_does_not_start_is_missing_with_its_own_words(tmp_path):
-    good = executable(tmp_path / "good", "#!/bin/sh\necho\necho 'Fast Models [1]'\n")
-    assert version_of(good, {"PATH": TOOLS}) == "Fast Models [1]"
-    bad = executable(tmp_path / "bad", "#!/bin/sh\necho 'libpython3.9.so: cannot open' >&2\nexit 127\n")
-    with pytest.raises(FvpMissing, match=r"bad does not start: libpython3\.9\.so: cannot open"):
-        version_of(bad, {"PATH": TOOLS})
-    with pytest.raises(FvpMissing, match="silent does not start: exit status 1 and no output"):
-        version_of(executable(tmp_path / "silent", "#!/bin/sh\nexit 1\n"), {"PATH": TOOLS})
 
 
 def test_an_installation_s_own_python_goes_on_the_library_path(tmp_path):
@@ -156,16 +141,6 @@ def test_the_time_limit_is_checked():
             time_limit({"ARMDIFF_FVP_TIME_LIMIT": text})
 
 
-def test_what_is_missing_is_one_line(tmp_path):
-    reason = missing(parse_target("ethos-u55-128"), {"PATH": str(tmp_path)})
-    assert reason == (
-        "no FVP for ethos-u55-128: FVP_Corstone_SSE-300_Ethos-U55 is not on PATH ('armdiff doctor' has the steps)"
-    )
-    stand_in = StandIn(tmp_path / "s").install()
-    assert missing(parse_target("ethos-u55-128"), stand_in.environment) is None
-    assert "no runner ELF for ethos-u55-256" in missing(parse_target("ethos-u55-256"), stand_in.environment)
-
-
 def test_doctor_has_the_steps_for_every_family_where_there_is_nothing(tmp_path):
     checks = {item.name: item for item in fvp_checks({"PATH": str(tmp_path)}, tmp_path)}
     assert len(checks) == 6
@@ -180,24 +155,3 @@ def test_doctor_has_the_steps_for_every_family_where_there_is_nothing(tmp_path):
         )
     assert "--target=ethos-u85-256 --system_config=Ethos_U85_SYS_DRAM_Mid --memory_mode=Sram_Only" in runner
     assert "LD_LIBRARY_PATH" in binary
-
-
-def test_doctor_tells_the_binary_s_own_version_and_the_runner_found(tmp_path):
-    stand_in = StandIn(tmp_path / "s").install()
-    checks = {item.name: item for item in fvp_checks(stand_in.environment, tmp_path)}
-    found, runner = checks["FVP for ethos-u55"], checks["FVP runner for ethos-u55"]
-    assert found.ok
-    assert found.what.startswith("STAND-IN FOR AN ARM FVP")
-    assert str(stand_in.folder / "bin") in found.what
-    assert runner.ok
-    assert runner.what == f"ethos-u55-128: {stand_in.elf} (named by variable)"
-    assert not checks["FVP for ethos-u85"].ok
-
-
-def test_doctor_says_of_a_broken_fvp_what_it_said(tmp_path):
-    stand_in = StandIn(tmp_path / "s").install()
-    stand_in.mode("broken")
-    [found] = [item for item in fvp_checks(stand_in.environment, tmp_path) if item.name == "FVP for ethos-u55"]
-    assert not found.ok
-    assert "does not start: FVP_Corstone_SSE-300_Ethos-U55: error while loading shared libraries" in found.what
-    assert shutil.which(stand_in.binary, path=stand_in.environment["PATH"]) is not None

@@ -5,10 +5,6 @@ No torch here; that drawn graphs run in eager is checked in ``test_operators``.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -26,7 +22,7 @@ from generators.graphs import MOST_NODES, graphs
 from generators.motifs import MOTIFS, Motif
 from generators.recipes import recipes
 from generators.sizes import BUDGET, between, pick
-from harness.case.case import Case, Distribution, Graph, Node, Seeds, TensorType, encode_case
+from harness.case.case import Case, Distribution, Graph, Node, Seeds, TensorType
 from harness.case.chains import has_pattern
 from harness.case.checking import check_case, value_types
 from harness.case.constants import CONSTANT_KINDS
@@ -285,36 +281,6 @@ def test_recipes_never_leave_everything_float() -> None:
     assert len(partly) >= 20
     for case in partly:
         assert len(parse_recipe(case.recipe).float_nodes) < len(case.graph.nodes)
-
-
-DIGEST = """
-import hashlib, sys
-sys.path[:0] = sys.argv[1:]
-if len(sys.argv) > 2:
-    import many_numbers
-from generators.cases import draw_block
-from harness.case.case import encode_case
-data = b"".join(encode_case(case) for cases in draw_block(0, 0, 120, ["TOSA-1.0+INT"]) for case in cases)
-print(hashlib.sha256(data).hexdigest())
-"""
-
-
-def test_blocks_do_not_depend_on_process_hash_seed_or_other_modules(tmp_path: Path) -> None:
-    """Hypothesis mixes integers that it finds in local modules (of up to 1024) into draws."""
-    (tmp_path / "many_numbers.py").write_text("NUMBERS = [" + ", ".join(map(str, range(100, 1100))) + "]\n")
-    digests = []
-    for hash_seed, folders in (("1", [ROOT]), ("2", [ROOT, tmp_path])):
-        done = subprocess.run(
-            [sys.executable, "-c", DIGEST, *map(str, folders)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            check=True,
-        )
-        digests.append(done.stdout.strip())
-    here = b"".join(encode_case(case) for case in block(0)[:120])
-    assert digests == [hashlib.sha256(here).hexdigest()] * 2
 
 
 def test_long_choices_are_even_and_complete() -> None:

@@ -1,7 +1,5 @@
 """One run at a time in a folder, and what is refused before anything runs."""
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -14,26 +12,6 @@ from harness.case.reading import decode_case
 from harness.cli.results import need_writable
 from harness.workers.pool import late_capture
 from harness.workers.protocol import CaptureTask
-
-HOLDER = "import sys; from pathlib import Path; from harness.campaign.holding import hold; hold(Path(sys.argv[1]));"
-
-
-def test_a_folder_is_one_run_s_until_its_process_ends(tmp_path):
-    script = f"{HOLDER} print('held', flush=True); sys.stdin.read()"
-    other = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert other.stdout.readline() == "held\n"
-    with pytest.raises(BadInput) as refused:
-        hold(tmp_path)
-    assert f"another run works in it (process {other.pid} since 20" in str(refused.value)
-    assert f"wait for it, end it with 'kill {other.pid}', or give another --out" in str(refused.value)
-    other.kill()
-    other.wait()
-    hold(tmp_path)
-    hold(tmp_path)  # its own
-    third = subprocess.run([sys.executable, "-c", HOLDER, str(tmp_path)], capture_output=True, text=True)
-    assert f"process {os.getpid()} since" in third.stderr
 
 
 def test_a_file_in_place_of_the_folder_is_one_line(tmp_path):

@@ -1,14 +1,11 @@
 """Mutants of a small flatbuffer made by hand: one thing differs, it is the one named, and the file stays readable."""
 
 import functools
-import os
-import signal
 
 import numpy as np
 import pytest
 
 from harness.artifacts.tosa import decode_tosa
-from tests.children import Death, isolated
 from tests.mutation.mutate import mutate, sites
 
 KINDS = {
@@ -164,29 +161,3 @@ def test_clamp_bounds_are_signed_and_in_order():
         assert low <= high
         assert (low, high) != (-10, 100)
         assert int(mutation.before) in (-10, 100)
-
-
-def test_a_native_death_costs_one_piece_of_work():
-    def work(number):
-        if number == 1:
-            os.kill(os.getpid(), signal.SIGSEGV)
-        return number * 10
-
-    assert isolated(4, work) == [0, Death("SIGSEGV"), 20, 30]
-
-
-def test_a_hang_is_ended():
-    def work(number):
-        if number == 0:
-            signal.pause()
-        return number
-
-    assert isolated(2, work, patience=0.2) == [Death("hang"), 1]
-
-
-def test_a_fault_of_the_work_itself_is_raised():
-    def work(number):
-        raise KeyError("mine")
-
-    with pytest.raises(RuntimeError, match="KeyError: 'mine'"):
-        isolated(1, work)

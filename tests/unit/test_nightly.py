@@ -1,24 +1,13 @@
 """The nightly job: its workflow is consistent, and its scripts do what they say without GitHub."""
 
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from harness.campaign.run_folder import Minimized
-from harness.case.case import encode_case
-from tests.unit.reporting_runs import chain_case, each_target, finding, make_run
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-SCRIPTS = sorted((ROOT / ".ci").rglob("*"))
-ARMDIFF = f"{sys.executable} -m harness.cli"
 OVERRUN = 12
 """Minutes that .ci/nightly/shard leaves a run beyond its budget."""
 
@@ -30,18 +19,6 @@ def read_nightly():
 
 def steps(workflow):
     return [step for job in workflow["jobs"].values() for step in job["steps"]]
-
-
-def test_every_step_runs_valid_bash_and_scripts_that_exist():
-    runs = [step["run"] for file in WORKFLOWS for step in steps(yaml.safe_load(file.read_text())) if "run" in step]
-    assert len(runs) >= 5
-    for script in runs:
-        subprocess.run(["bash", "-n", "-c", script], check=True)
-        for name in re.findall(r"\.ci/\S+", script):
-            assert os.access(ROOT / name, os.X_OK), name
-    for file in SCRIPTS:
-        if file.is_file():
-            subprocess.run(["bash", "-n", str(file)], check=True)
 
 
 def test_nothing_from_outside_is_written_into_a_shell():
@@ -117,202 +94,3 @@ def test_what_one_night_shrinks_the_next_one_begins_with(nightly):
     assert restored["restore-keys"] == "examples-"
     assert saved["key"].startswith("examples-")
     assert shard["env"]["EXAMPLES"].endswith(f"/{saved['path']}")
-
-
-STAND_IN = """#!/bin/sh
-echo "$0 $*" >> "$CALLS"
-while [ $# -gt 1 ]; do [ "$1" = --out ] && echo started > "$2/run.json"; shift; done
-exit "$STATUS"
-"""
-
-
-def script(name, **values):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **{key: str(value) for key, value in values.items()}}
-    return subprocess.run([ROOT / ".ci" / "nightly" / name], env=environment, capture_output=True, text=True)
-
-
-def executable(file, text):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    file.chmod(0o755)
-    return file
-
-
-@pytest.mark.parametrize(("status", "expected"), [(0, 0), (1, 0), (3, 3)])
-def test_a_shard_fails_for_what_is_broken_and_not_for_what_is_found(tmp_path, status, expected):
-    calls, out = tmp_path / "calls", tmp_path / "night"
-    stub = executable(tmp_path / "armdiff", STAND_IN)
-    asked = {"LINE": "default", "SHARD": "2/4", "SEED": 20261122, "MINUTES": 5, "NIGHTLY_OUT": out, "MORE": "--jobs 1"}
-    done = script("shard", ARMDIFF=stub, CALLS=calls, STATUS=status, **asked)
-    assert done.returncode == expected, done.stderr
-    words = calls.read_text().split()[1:]
-    options = f"--time 300s --shard 2/4 --seed 20261122 --expect default --out {out} --jobs 1"
-    assert " ".join(words) == f"fuzz {options}"
-    calls.unlink()
-    script("shard", ARMDIFF=stub, CALLS=calls, STATUS=status, EXAMPLES=tmp_path / "examples", **asked)
-    assert calls.read_text().split()[1:] == [*words, "--database", str(tmp_path / "examples")]
-    assert (out / "fuzz.log").exists()
-
-
-def test_a_seed_is_the_date_or_what_was_asked_for():
-    assert re.fullmatch(r"seed=20\d{6}\n", script("seed", SEED="").stdout)
-    assert script("seed", SEED=7).stdout == "seed=7\n"
-    for wrong in ("$(touch x)", "7\nother=1", "-1"):
-        done = script("seed", SEED=wrong)
-        assert (done.returncode, done.stdout) == (2, "")
-
-
-GH = """#!/bin/sh
-echo "$1 $2" >> "$CALLS"
-case "$1 $2" in
-"issue list") [ -n "$EXISTING" ] && cat "$EXISTING" ;;
-"issue create")
-    while [ $# -gt 0 ]; do [ "$1" = --body-file ] && cat "$2" >> "$BODIES"; shift; done
-    echo https://example.org/issues/9 ;;
-esac
-"""
-
-
-@pytest.fixture(name="night")
-def make_night(tmp_path):
-    """Two shards that found the same two bugs, minimized, and a GitHub that writes down what it is asked."""
-    first = finding(blamed="APassThatNoCorpusEntryKnows")
-    second = finding("qparams", "clamp lost", stage="lower", blamed="APass")
-    for index in (1, 2):
-        folder = tmp_path / "runs" / f"run-default-{index}"
-        items = []
-        for name, found in (("one", first), ("two", second)):
-            (folder / "bugs" / name).mkdir(parents=True)
-            (folder / "bugs" / name / "case.json").write_bytes(encode_case(chain_case("relu")))
-            (folder / "bugs" / name / "REPORT.md").write_text(f"# the report of {name}\n")
-            final, case = f"{found.bucket}#relu", f"bugs/{name}/case.json"
-            items.append(Minimized(bucket=found.bucket, final=final, origin="", case=case, operators=("relu",),
-                                   state="minimized", folder=name))  # fmt: skip
-        make_run(folder, each_target("relu", findings=[first, second]), minimized=items, shard=(index, 2))
-    executable(tmp_path / "bin" / "gh", GH)
-    (tmp_path / "existing.json").write_text("[]")
-
-    def verdict(existing="existing.json", **values):
-        (tmp_path / "calls").write_text("")
-        (tmp_path / "bodies").write_text("")
-        (tmp_path / "summary").write_text("")
-        done = script(
-            "verdict",
-            **{
-                "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-                "RUNS": tmp_path / "runs",
-                "NIGHTLY_OUT": tmp_path / "verdict",
-                "GITHUB_STEP_SUMMARY": tmp_path / "summary",
-                "ARMDIFF": ARMDIFF,
-                "FILE_ISSUES": "true",
-                "TOLERATED": "newest prerelease",
-                "CALLS": tmp_path / "calls",
-                "BODIES": tmp_path / "bodies",
-                "EXISTING": tmp_path / existing if existing else "",
-                **values,
-            },
-        )
-        return done, (tmp_path / "calls").read_text(), (tmp_path / "summary").read_text()
-
-    return verdict
-
-
-def test_a_night_files_each_bug_once_and_none_that_was_closed(tmp_path, night):
-    done, calls, summary = night()
-    assert done.returncode == 1, done.stderr
-    assert calls.count("issue create") == 2
-    assert summary.startswith("# armdiff: 2 new bugs (2 buckets) and no known ones in 2 graphs, 4 cases of 2 runs")
-    assert summary.count("* filed: https://example.org/issues/9") == 2
-    assert "Trouble" not in summary
-    assert sorted(item.name for item in (tmp_path / "verdict" / "additions").iterdir()) == ["one", "two"]
-    bodies = (tmp_path / "bodies").read_text()
-    assert bodies.startswith("# the report of one")
-
-    (one, two) = re.split(r"(?<=-->)\n", bodies)[:2]
-    listed = [{"number": 1, "state": "CLOSED", "body": one}, {"number": 2, "state": "OPEN", "body": "unrelated"}]
-    (tmp_path / "existing.json").write_text(json.dumps(listed))
-    done, calls, _ = night()
-    assert calls.count("issue create") == 1
-    assert (tmp_path / "bodies").read_text() == f"{two}\n"
-    assert "filed already: #1 (closed)" in done.stdout
-
-    (tmp_path / "existing.json").write_text(json.dumps([*listed, {"number": 3, "state": "OPEN", "body": two}]))
-    assert "issue create" not in night()[1]
-
-
-def test_nothing_is_filed_unless_asked_and_unless_github_says_what_exists(night):
-    assert night(FILE_ISSUES="false")[1] == ""
-    done, calls, summary = night(existing=None)
-    assert done.returncode == 2
-    assert "issue create" not in calls
-    assert "GitHub did not say which issues exist" in summary
-    assert "2 new bugs" in summary
-
-
-def test_a_night_is_not_green_by_absence(tmp_path, night):
-    """A missing, cut or damaged run is red, whatever the others found, and is named."""
-    runs = tmp_path / "runs"
-    for folder in runs.iterdir():
-        shutil.rmtree(folder)
-    for index in (1, 2, 4):
-        make_run(runs / f"run-default-{index}", each_target("relu"), shard=(index, 4))
-    done, _, summary = night(FILE_ISSUES="false")
-    assert done.returncode == 2
-    assert "not among the runs: shard 3/4 of default, seed 0; give their folders, too" in summary
-    assert "; without shard 3/4 of default, seed 0" in summary.splitlines()[0]
-
-    make_run(runs / "run-default-3", each_target("relu"), shard=(3, 4))
-    expected = "default-1 default-2 default-3 default-4"
-    done, _, summary = night(FILE_ISSUES="false", EXPECTED=expected)
-    assert (done.returncode, "Trouble" in summary) == (0, False), summary
-    done, _, summary = night(FILE_ISSUES="false", EXPECTED=f"{expected} et120-1 newest-1")
-    assert done.returncode == 2
-    assert "et120-1 left nothing" in summary
-    assert "newest" not in summary
-
-    results = runs / "run-default-2" / "results.jsonl"
-    whole = results.read_bytes()
-    for damaged in (b"", whole[:-20], whole.splitlines(keepends=True)[0], whole[:40] + b"!" + whole[40:]):
-        results.write_bytes(damaged)
-        done, _, summary = night(FILE_ISSUES="false")
-        assert done.returncode == 2, damaged
-        assert "run-default-2/results.jsonl" in summary
-    shutil.rmtree(results.parent)
-    make_run(runs / "run-default-2", each_target("relu"), shard=(2, 4), state="interrupted")
-    done, _, summary = night(FILE_ISSUES="false")
-    assert done.returncode == 2
-    assert "run-default-2: was interrupted after 2 cases" in summary
-
-
-def test_no_run_at_all_is_red(tmp_path, night):
-    shutil.rmtree(tmp_path / "runs")
-    (tmp_path / "runs").mkdir()
-    done, _, summary = night(FILE_ISSUES="false")
-    assert done.returncode == 2
-    assert "no run at all" in summary
-
-
-@pytest.mark.parametrize("minutes", ["x", "", "-1", "1.5", "$(touch x)", "9" * 40])
-def test_minutes_that_are_no_number_are_one_line(tmp_path, minutes):
-    stub = executable(tmp_path / "armdiff", STAND_IN)
-    asked = {"LINE": "default", "SHARD": "2/4", "SEED": 7, "MINUTES": minutes, "NIGHTLY_OUT": tmp_path / "night"}
-    done = script("shard", ARMDIFF=stub, CALLS=tmp_path / "calls", STATUS=0, **asked)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    [line] = done.stderr.splitlines()
-    assert line.startswith("MINUTES: ")
-    assert "write for example 150" in line
-
-
-def test_a_line_that_could_not_be_installed_is_told_and_counts_unless_it_is_tolerated(tmp_path, night):
-    folder = tmp_path / "runs" / "run-prerelease-1"
-    folder.mkdir()
-    (folder / "environment.log").write_text("collecting\nERROR: no matching distribution for `executorch`\n")
-    done, _, summary = night(FILE_ISSUES="false")
-    assert done.returncode == 1
-    assert "prerelease-1 made no run: ERROR: no matching distribution for executorch" in summary
-    folder.rename(tmp_path / "runs" / "run-et141-1")
-    done, _, summary = night(FILE_ISSUES="false")
-    assert done.returncode == 2
-    assert "run-et141-1: is no run's folder" in summary
-    assert "2 new bugs" in summary

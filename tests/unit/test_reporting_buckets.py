@@ -122,7 +122,7 @@ def test_information_counts_only_if_the_run_was_strict(tmp_path):
     cases = each_target("relu", findings=[told])
     lenient = report(tmp_path / "lenient", cases)
     assert lenient.bugs == ()
-    assert lenient.undone.information[0].count == 2
+    assert lenient.not_run.information[0].count == 2
     assert len(report(tmp_path / "strict", cases, strict=True).bugs) == 1
 
 
@@ -180,7 +180,7 @@ def test_a_damaged_case_file_is_told_and_costs_only_its_picture(tmp_path):
     made = make_report(run, (), None)
     assert made.buckets[0].shown.case is None
     assert "truncated" in made.buckets[0].shown.why
-    assert len(made.undone.unreadable) == 1
+    assert len(made.not_run.unreadable) == 1
 
 
 def test_the_worst_finding_is_the_one_with_the_largest_error_on_each_target(tmp_path):

@@ -106,8 +106,8 @@ def test_a_case_without_a_target_has_a_row_of_its_own(tmp_path):
 def test_only_complete_graphs_count_and_the_others_are_told(tmp_path):
     made = report(tmp_path, [*each_target("relu"), (chain_case("tanh"), {})], max_examples=5)
     assert made.judged.graphs == 1
-    assert "1 graph is incomplete: not all of its 2 cases ran." in made.undone.left
-    assert "1 of the 5 graphs that were asked for are complete." in made.undone.left
+    assert "1 graph is incomplete: not all of its 2 cases ran." in made.not_run.left
+    assert "1 of the 5 graphs that were asked for are complete." in made.not_run.left
     assert "1 graph, 3 cases" in made.sentence
 
 
@@ -131,9 +131,9 @@ def test_throughput_counts_a_graph_when_its_last_case_is_done(tmp_path):
 
 def test_legs_that_never_ran_are_in_the_verdict_with_their_reason_in_the_table(tmp_path):
     made = report(tmp_path, each_target("relu"))
-    assert made.undone.silent_legs == ("ethos-u-fvp",)
+    assert made.not_run.silent_legs == ("ethos-u-fvp",)
     assert made.sentence == "No new bugs and no known ones in 1 graph, 2 cases; ethos-u-fvp never ran."
-    row = next(row for row in made.undone.legs if row.name == "ethos-u-fvp")
+    row = next(row for row in made.not_run.legs if row.name == "ethos-u-fvp")
     assert [(reason.text, reason.count) for reason in row.why] == [("no FVP here", 2)]
 
 
@@ -156,8 +156,8 @@ def test_an_empty_run_says_so(tmp_path):
 )
 def test_a_run_that_did_not_end_is_told(tmp_path, state, sentence, verdict):
     made = report(tmp_path, each_target("relu"), state=state, left=["two buckets were not minimized"])
-    assert made.undone.left[0] == sentence
-    assert made.undone.left[-1] == "two buckets were not minimized"
+    assert made.not_run.left[0] == sentence
+    assert made.not_run.left[-1] == "two buckets were not minimized"
     assert made.sentence.endswith(verdict)
 
 
@@ -168,15 +168,15 @@ def test_reasons_are_counted_whatever_their_numbers(tmp_path):
         *each_target("abs", invalid="something else"),
         *each_target("neg", problem="out of memory", unrepeated=(finding(),)),
     ]
-    undone = report(tmp_path, cases, problems=["out of memory"]).undone
-    assert [(item.text, item.count) for item in undone.invalid] == [
+    not_run = report(tmp_path, cases, problems=["out of memory"]).not_run
+    assert [(item.text, item.count) for item in not_run.invalid] == [
         ("n3: cannot multiply 2x4", 4),
         ("something else", 2),
     ]
-    assert undone.invalid[0].case == f"{case_digest(cases[0][0])}.json"
-    assert [(item.text, item.count) for item in undone.problems] == [("out of memory", 3)]
-    assert undone.unrepeated[0].count == 2
-    assert undone.unrepeated[0].text.startswith("v1/numeric/outside-rounding/run/-/*/: 3 of 4")
+    assert not_run.invalid[0].case == f"{case_digest(cases[0][0])}.json"
+    assert [(item.text, item.count) for item in not_run.problems] == [("out of memory", 3)]
+    assert not_run.unrepeated[0].count == 2
+    assert not_run.unrepeated[0].text.startswith("v1/numeric/outside-rounding/run/-/*/: 3 of 4")
 
 
 def test_buckets_are_compared_with_the_previous_run_regardless_of_the_target(tmp_path):

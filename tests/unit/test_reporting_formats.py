@@ -10,7 +10,7 @@ from harness.compat.releases import line_named
 from harness.reports.reporting import make_report
 from harness.reports.reporting.json_data import data
 from harness.reports.reporting.junit import junit
-from harness.reports.reporting.markdown import markdown, plain
+from harness.reports.reporting.markdown import escaped, markdown
 from tests.unit.reporting_runs import (
     TARGETS,
     chain_case,
@@ -56,8 +56,8 @@ def test_markdown_fits_a_summary_page_however_much_was_found(tmp_path):
 
 
 def test_text_is_one_plain_line_in_markdown():
-    assert plain("a|b\n`c` <d> *e* [f](g) & h\\") == r"a\|b \`c\` &lt;d> \*e\* \[f\](g) &amp; h\\"
-    assert plain("x" * 300, 10) == "x" * 9 + "…"
+    assert escaped("a|b\n`c` <d> *e* [f](g) & h\\") == r"a\|b \`c\` &lt;d> \*e\* \[f\](g) &amp; h\\"
+    assert escaped("x" * 300, 10) == "x" * 9 + "…"
 
 
 def test_junit_has_a_suite_a_target_and_a_case_a_bucket(tmp_path):

@@ -87,7 +87,7 @@ def test_packages_of_no_known_line_are_judged_as_the_run_asked(tmp_path):
 def test_a_shard_that_is_not_there_is_told(tmp_path):
     runs = [make_run(tmp_path / str(index), shard=(index, 3), seed=7) for index in (1, 3)]
     assert missing_shards([run.info for run in runs]) == ["shard 2/3 of default, seed 7"]
-    assert "Not in this report: shard 2/3 of default, seed 7." in together(*runs).undone.left
+    assert "Not in this report: shard 2/3 of default, seed 7." in together(*runs).not_run.left
 
 
 def test_what_a_run_left_is_told_with_its_name(tmp_path):
@@ -97,8 +97,8 @@ def test_what_a_run_left_is_told_with_its_name(tmp_path):
         make_run(tmp_path / "b", cases, left=["not minimized: x"], state="interrupted"),
     ]
     made = together(*runs)
-    assert "b: not minimized: x" in made.undone.left
-    assert not [line for line in made.undone.left if line.startswith("a:")]
+    assert "b: not minimized: x" in made.not_run.left
+    assert not [line for line in made.not_run.left if line.startswith("a:")]
     assert "interrupted" in made.sentence
 
 

@@ -27,11 +27,11 @@ def run(folder):
 def test_the_verdict_of_a_report_says_so(tmp_path):
     made = make_report(run(tmp_path), (), None)
     assert made.sentence.endswith(f"; {PHRASE}.")
-    assert [(row.what, row.outputs, row.cases, row.share, row.why) for row in made.undone.unjudged] == [
+    assert [(row.what, row.outputs, row.cases, row.share, row.why) for row in made.not_run.unjudged] == [
         ("aten.sin", 1, 1, "4 of 4 elements", "no rule of rounding"),
         ("lower failed", 1, 1, "", "ValueError: no"),
     ]
-    assert {row.name: row.unjudged for row in made.undone.legs}["tosa-reference"] == "1 output of 1 case (aten.sin)"
+    assert {row.name: row.unjudged for row in made.not_run.legs}["tosa-reference"] == "1 output of 1 case (aten.sin)"
 
 
 def test_markdown_and_html_have_a_table_and_a_column(tmp_path):
@@ -87,4 +87,4 @@ def test_merged_runs_add_up(tmp_path):
     runs = [tallied(run(tmp_path / name), ()) for name in ("one", "two")]
     made = report_on(runs, None)
     assert "4 outputs of 4 cases unjudged (aten.sin, lower failed)" in made.sentence
-    assert made.undone.unjudged[0].share == "8 of 8 elements"
+    assert made.not_run.unjudged[0].share == "8 of 8 elements"

@@ -22,7 +22,7 @@ def finding(bucket):
 def swept(*rows):
     """Rows are (path, buckets…)."""
     return Swept(
-        cases=tuple(SweptCase(case=path, findings=tuple(map(finding, found))) for path, *found in rows), beds=1
+        cases=tuple(SweptCase(case=path, findings=tuple(map(finding, found))) for path, *found in rows), edge_programs=1
     )
 
 
@@ -30,7 +30,7 @@ def test_one_variant_a_bucket_and_graph_is_confirmed():
     sweep = Sweep()
     assert sweep.add(swept(("a",), ("b", "one"), ("c", "one", "two"), ("d", "two"))) == ("b", "c")
     assert sweep.suspected == {"one": 2, "two": 2}
-    assert (sweep.graphs, sweep.variants, sweep.beds) == (1, 4, 1)
+    assert (sweep.graphs, sweep.variants, sweep.edge_programs) == (1, 4, 1)
 
 
 def test_a_bucket_is_confirmed_on_few_graphs():

@@ -22,7 +22,7 @@ class Sweep:
     """Adds up what the pass-level mode says.
 
     :ivar variants: that were run; ``graphs`` likewise.
-    :ivar beds: edge programs that served them.
+    :ivar edge_programs: edge programs that served them.
     :ivar known: bucket -> variants, for what the corpus knows; ``suspected`` for all else.
     :ivar invalid: graphs that are no test.
     """
@@ -30,7 +30,7 @@ class Sweep:
     corpus: Sequence[Entry] = ()
     graphs: int = 0
     variants: int = 0
-    beds: int = 0
+    edge_programs: int = 0
     invalid: int = 0
     known: Counter[str] = field(default_factory=Counter)
     suspected: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Sweep:
             return ()
         self.graphs += 1
         self.variants += len(swept.cases)
-        self.beds += swept.beds
+        self.edge_programs += swept.edge_programs
         first: dict[str, str] = {}
         for row in swept.cases:
             for finding in row.findings:

@@ -69,7 +69,7 @@ def sweep(task: SweepTask, announce: Callable[[str], None]) -> Swept:
     for alike_ones in by_shape.values():
         _lower(alike_ones, clock)
     rows = tuple(SweptCase(case=item.path, findings=tuple(_findings(item, clock))) for item in variants)
-    return Swept(cases=rows, beds=len(by_shape), seconds=dict(clock.seconds))
+    return Swept(cases=rows, edge_programs=len(by_shape), seconds=dict(clock.seconds))
 
 
 def _convert(variants: Sequence[_Variant], recipe: str, model: torch.nn.Module, clock: StageClock) -> None:

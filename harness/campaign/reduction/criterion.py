@@ -65,7 +65,7 @@ class BucketJudge:
     def _verdict(self, case: Case, result: CaseResult) -> Verdict:
         shown = [item for item in result.findings if self._is_it(item)]
         evidence = [*shown, *(item for item in result.findings if item not in shown and self._shares(item))]
-        if shown and harm_of(evidence).keeps(self.harm):
+        if shown and harm_of(evidence).as_bad_as(self.harm):
             self.found[case_digest(case)] = worst_of(evidence)
             return "shows"
         others = [item for item in (*result.findings, *result.unrepeated) if not item.information]

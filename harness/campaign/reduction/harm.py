@@ -46,7 +46,7 @@ class Harm(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
     codes: int = 256
 
-    def keeps(self, other: Harm) -> bool:
+    def as_bad_as(self, other: Harm) -> bool:
         """Is this at least as bad in kind, and at least half as bad in distance?"""
         if self.kind != other.kind:
             return self.kind > other.kind

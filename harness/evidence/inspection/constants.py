@@ -36,7 +36,7 @@ FEW = 8
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedConstant:
     """One constant.
 
     :param message: what differs, or why it has no match.
@@ -52,7 +52,7 @@ class Judged:
     measured: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
-def judged_constants(analysis: Analysis) -> Iterator[Judged]:
+def judged_constants(analysis: Analysis) -> Iterator[JudgedConstant]:
     """Every constant that is some operator's operand or an output, parameters aside."""
     values = folded(analysis.trace.start)
     for tensor in analysis.block.tensors.values():
@@ -72,12 +72,12 @@ def judged_constants(analysis: Analysis) -> Iterator[Judged]:
 
 def _judged(
     analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, position: int, values: Mapping[str, Folded]
-) -> Iterator[Judged]:
+) -> Iterator[JudgedConstant]:
     if operator.op in CONVOLUTIONS:
         origin = analysis.origins.of[operator.index]
         start = analysis.trace.start.nodes[origin] if origin is not None else None
         if start is None:
-            yield Judged(tensor.name, "unmatched", message="its convolution has no origin")
+            yield JudgedConstant(tensor.name, "unmatched", message="its convolution has no origin")
         elif position == 1:
             yield _weight(analysis, tensor, operator, start, values)
         else:
@@ -92,10 +92,10 @@ def _judged(
 
 def _weight(
     analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, start: NodeState, values: Mapping[str, Folded]
-) -> Judged:
+) -> JudgedConstant:
     codes = _codes(start, 2 if base(start) == "addmm" else 1, analysis, values)
     if codes is None:
-        return Judged(tensor.name, "unmatched", message="the weight is no constant of the quantized graph")
+        return JudgedConstant(tensor.name, "unmatched", message="the weight is no constant of the quantized graph")
     transposed = operator.op == "TRANSPOSE_CONV2D"
     parts = [item for item in analysis.origins.group(start.name) if item.op in CONVOLUTIONS]
     groups = int(start.args[8]) if base(start) == "convolution" else 1
@@ -106,13 +106,15 @@ def _weight(
     stored = tensor.values()
     if wanted is None or wanted.shape != stored.shape:
         shape = "another rank" if wanted is None else f"{list(wanted.shape)}"
-        return Judged(tensor.name, "unmatched", message=f"{operator.op} weight {list(stored.shape)}, not {shape}")
+        return JudgedConstant(
+            tensor.name, "unmatched", message=f"{operator.op} weight {list(stored.shape)}, not {shape}"
+        )
     return _compared(tensor.name, "weights differ", wanted, wanted, stored, start.name)
 
 
 def _bias(
     analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, start: NodeState, values: Mapping[str, Folded]
-) -> Iterator[Judged]:
+) -> Iterator[JudgedConstant]:
     stored = tensor.values().reshape(-1)
     position = 0 if base(start) == "addmm" else 2
     bias = start.args[position] if len(start.args) > position else None
@@ -122,12 +124,12 @@ def _bias(
         return
     codes = _codes(start, position, analysis, values)
     if codes is None:
-        yield Judged(tensor.name, "unmatched", message="the bias is no quantized constant of the graph")
+        yield JudgedConstant(tensor.name, "unmatched", message="the bias is no quantized constant of the graph")
         return
     parts = [item for item in analysis.origins.group(start.name) if item.op in CONVOLUTIONS]
     wanted = share(codes.reshape(-1), parts.index(operator), len(parts))
     if wanted.shape != stored.shape:
-        yield Judged(tensor.name, "unmatched", message=f"has {stored.size} elements, the bias {wanted.size}")
+        yield JudgedConstant(tensor.name, "unmatched", message=f"has {stored.size} elements, the bias {wanted.size}")
         return
     if not stored.any() and _added_after(codes.reshape(-1), start, analysis):
         wanted = np.zeros_like(stored)
@@ -151,7 +153,7 @@ def _is_reshape(operator: TosaOperator | None) -> bool:
     return operator is not None and operator.op == "RESHAPE"
 
 
-def _bias_scale(tensor: TosaTensor, analysis: Analysis, start: NodeState, position: int) -> Iterator[Judged]:
+def _bias_scale(tensor: TosaTensor, analysis: Analysis, start: NodeState, position: int) -> Iterator[JudgedConstant]:
     """A bias is added to the accumulator: its scale is the product of input's and weight's."""
     chosen = {item.argument: item.qparams for item in operands(start, analysis.trace.start)}
     first, second = (1, 2) if base(start) == "addmm" else (0, 1)
@@ -161,7 +163,7 @@ def _bias_scale(tensor: TosaTensor, analysis: Analysis, start: NodeState, positi
     held = np.asarray(chosen[position].scales)
     if held.size not in (1, wanted.size) or np.allclose(held, wanted, rtol=2.0**-20, atol=0):
         return
-    yield Judged(
+    yield JudgedConstant(
         tensor.name,
         "wrong",
         "bias scale differs",
@@ -181,7 +183,7 @@ def _codes(start: NodeState, position: int, analysis: Analysis, values: Mapping[
     return None if found is None else found.value
 
 
-def _shape(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, position: int) -> Judged:
+def _shape(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, position: int) -> JudgedConstant:
     """Shape operands agree with the shapes of the tensors on both sides."""
     stored = [int(value) for value in tensor.values()]
     before = analysis.block.tensors[operator.inputs[0]].shape
@@ -195,40 +197,42 @@ def _shape(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, posit
         sums = [first + size + last for first, size, last in zip(stored[::2], before, stored[1::2], strict=True)]
         if sums != list(after):
             return _shape_wrong(tensor, operator, f"pads {list(before)} to {sums}, the result is {list(after)}")
-        return Judged(tensor.name, "right")
+        return JudgedConstant(tensor.name, "right")
     if wanted is not None and wanted != stored:
         return _shape_wrong(tensor, operator, f"is {stored}, the tensors' shapes imply {wanted}")
-    return Judged(tensor.name, "right")
+    return JudgedConstant(tensor.name, "right")
 
 
-def _shape_wrong(tensor: TosaTensor, operator: TosaOperator, what: str) -> Judged:
-    return Judged(tensor.name, "wrong", "shape constant differs", f"{operator.op}'s operand {what}")
+def _shape_wrong(tensor: TosaTensor, operator: TosaOperator, what: str) -> JudgedConstant:
+    return JudgedConstant(tensor.name, "wrong", "shape constant differs", f"{operator.op}'s operand {what}")
 
 
-def _pad_value(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> Judged:
+def _pad_value(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> JudgedConstant:
     origin = analysis.origins.of[operator.index]
     start = analysis.trace.start.nodes.get(origin or "")
     if start is None or base(start) not in ("constant_pad_nd", "pad"):
-        return Judged(tensor.name, "unmatched", message="a padding that no operator of the quantized graph asks for")
+        return JudgedConstant(
+            tensor.name, "unmatched", message="a padding that no operator of the quantized graph asks for"
+        )
     position = 3 if base(start) == "pad" else 2  # aten.pad names its mode first
     value = start.args[position] if len(start.args) > position else 0
     choices = decided(start.name, analysis.trace.start)
     if not isinstance(value, (int, float)) or len(choices) != 1:
-        return Judged(tensor.name, "unmatched", message="its padding value has no domain")
+        return JudgedConstant(tensor.name, "unmatched", message="its padding value has no domain")
     wanted = quantized(np.full(tensor.shape, value, np.float64), choices[0])
     return _compared(tensor.name, "padding value differs", wanted.low, wanted.high, tensor.values(), start.name)
 
 
 def _data(
     analysis: Analysis, tensor: TosaTensor, operator: TosaOperator | None, values: Mapping[str, Folded]
-) -> Judged:
+) -> JudgedConstant:
     origin = constant_origin(tensor.name, analysis.trace)
     if origin is None and operator is not None and _of_quantization(analysis, tensor, operator):
-        return Judged(tensor.name, "right")
+        return JudgedConstant(tensor.name, "right")
     if origin is None:
-        return Judged(tensor.name, "unmatched", message="made by a pass from no node of the quantized graph")
+        return JudgedConstant(tensor.name, "unmatched", message="made by a pass from no node of the quantized graph")
     if operator is not None and _is_filler(analysis, tensor, operator, origin):
-        return Judged(tensor.name, "unmatched", message=f"fills up what {origin} leaves out again")
+        return JudgedConstant(tensor.name, "unmatched", message=f"fills up what {origin} leaves out again")
     problems = [_against(analysis, tensor, name, values) for name in (origin, *_like(analysis, origin, values))]
     return next(
         (item for item in problems if item.verdict == "right"), problems[-1] if len(problems) > 1 else problems[0]
@@ -254,23 +258,23 @@ def _like(analysis: Analysis, origin: str, values: Mapping[str, Folded]) -> tupl
     return tuple(reader.name for reader in readers if reader.name in values)
 
 
-def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> Judged:
+def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:
     start = analysis.trace.start.nodes[origin]
     wanted = values.get(origin)
     if wanted is None:
-        return Judged(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
+        return JudgedConstant(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
     stored, choices = tensor.values(), decided(origin, analysis.trace.start)
     if stored.size != wanted.value.size and not tensor.name.startswith(origin):
-        return Judged(tensor.name, "unmatched", message=f"a helper of {origin}, of another size")
+        return JudgedConstant(tensor.name, "unmatched", message=f"a helper of {origin}, of another size")
     if tensor.dtype == "INT8" and [item.dtype for item in choices] == ["uint8"]:
         stored = stored.view(np.uint8)  # TOSA has no unsigned tensors: uint8 codes travel as INT8
     if wanted.value.dtype.kind == "f" and stored.dtype.kind in "iu":
         choices = choices if not is_quantize(start) else ()
         if len(choices) != 1 or choices[0].dtype.removeprefix("u") != tensor.dtype.lower():
-            return Judged(tensor.name, "unmatched", message=f"{origin} has no single domain of {tensor.dtype}")
+            return JudgedConstant(tensor.name, "unmatched", message=f"{origin} has no single domain of {tensor.dtype}")
         wanted = quantized(wanted.value, choices[0])
     if wanted.value.dtype.kind in "iub" and stored.dtype.kind == "f":
-        return Judged(
+        return JudgedConstant(
             tensor.name,
             "wrong",
             "constant left in float",
@@ -278,7 +282,7 @@ def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappin
             origin,
         )
     if same_elements(wanted.low, wanted.high, stored):
-        return Judged(tensor.name, "right", origin=origin)
+        return JudgedConstant(tensor.name, "right", origin=origin)
     return _compared(tensor.name, "folded constant differs", wanted.low, wanted.high, stored, origin)
 
 
@@ -296,19 +300,19 @@ def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOpera
     return bool(np.all(np.any(np.abs(stored - numbers) <= np.abs(numbers) * 2.0**-22, axis=1)))
 
 
-def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, origin: str) -> Judged:
+def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, origin: str) -> JudgedConstant:
     """Compare element by element; a constant of another shape in the arrangement that fits best."""
     moved = ""
     if low.shape != stored.shape:
         shape, found = list(low.shape), nearest(low, high, stored)
         if found is None:
             text = f"has shape {list(stored.shape)}, expected {shape}"
-            return Judged(name, "wrong", kind, text, origin, measured={"elements": stored.size})
+            return JudgedConstant(name, "wrong", kind, text, origin, measured={"elements": stored.size})
         low, high = found
         moved = f" (taken as {shape} rearranged)"
     wrong = (stored < low) | (stored > high)
     if not wrong.any():
-        return Judged(name, "right", origin=origin)
+        return JudgedConstant(name, "right", origin=origin)
     at = int(np.argmax(wrong))
     place = [int(axis) for axis in np.unravel_index(at, stored.shape)]
     count = int(wrong.sum())
@@ -316,7 +320,7 @@ def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, orig
         f"{count} of {stored.size} elements differ{moved}; at {place} it is {stored.flat[at]}, expected {low.flat[at]}"
     )
     text += _distinct(stored[wrong], low[wrong])
-    return Judged(name, "wrong", kind, text, origin, measured={"elements": count})
+    return JudgedConstant(name, "wrong", kind, text, origin, measured={"elements": count})
 
 
 def _distinct(stored: Array, wanted: Array) -> str:

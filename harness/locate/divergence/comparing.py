@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from harness.artifacts.payload_io import Border, border_of
+from harness.artifacts.payload_io import PayloadIO, payload_io
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.case.arrays import Array
@@ -104,7 +104,7 @@ def compare_delegate(
     :raises BadInput: flatbuffer or payload are damaged, or are not of one graph.
     """
     decoded = payload if isinstance(payload, VelaPayload) else decode_vela(payload)
-    configuration, border = accelerator_named(accelerator), border_of(tosa, decoded)
+    configuration, io = accelerator_named(accelerator), payload_io(tosa, decoded)
     try:
         commands = decode_commands(decoded.commands, configuration)
     except StreamError as error:
@@ -115,13 +115,13 @@ def compare_delegate(
     steps: tuple[Step, ...] | None = None
     stopped: StreamError | None = None
     for draw in draws:
-        execution = execute(decoded, border.kept(draw.arrays), configuration, commands=commands)
+        execution = execute(decoded, io.payload_inputs(draw.arrays), configuration, commands=commands)
         issues |= dict.fromkeys(execution.issues)
         steps = execution.steps if steps is None else steps
         if execution.outputs is None:
             stopped = execution.stopped
             break
-        got = border.restored(execution.outputs)
+        got = io.tosa_outputs(execution.outputs)
         try:
             wanted = run_flatbuffer(tosa, draw.arrays)
         except (ReferenceModelError, ValueError) as error:  # ValueError: it does not accept the graph
@@ -139,7 +139,7 @@ def compare_delegate(
     wrong = [
         WrongOutput(
             item,
-            _origin(tosa, program, border, pairs, steps or (), output) if origin and place < MOST_ORIGINS else None,
+            _origin(tosa, program, io, pairs, steps or (), output) if origin and place < MOST_ORIGINS else None,
         )
         for place, (output, item) in enumerate(worst.items())
     ]
@@ -166,7 +166,7 @@ def _incomparable(got: Sequence[Array], wanted: Sequence[Array]) -> str | None:
 
 
 def _origin(
-    tosa: bytes, program: Program | None, border: Border, pairs: Sequence[_Pair], steps: Sequence[Step], output: int
+    tosa: bytes, program: Program | None, io: PayloadIO, pairs: Sequence[_Pair], steps: Sequence[Step], output: int
 ) -> Origin:
     """Draws on which the output differs come first, those with the most distinct values before the others."""
     ranked = sorted(
@@ -179,7 +179,7 @@ def _origin(
     runs = [
         Run(
             pair.draw.name,
-            Player(program, border.kept(pair.draw.arrays)),
+            Player(program, io.payload_inputs(pair.draw.arrays)),
             pair.wanted,
             _values(tosa, block, pair.draw, pair.wanted),
             output,
@@ -209,7 +209,7 @@ def tensors_of_steps(tosa: bytes, payload: VelaPayload, accelerator: str, draw: 
         return {}
     block = decode_tosa(tosa).main
     values = _values(tosa, block, draw, wanted)
-    player = Player(program, border_of(tosa, payload).kept(draw.arrays))
+    player = Player(program, payload_io(tosa, payload).payload_inputs(draw.arrays))
     try:
         return explain([Run(draw.name, player, wanted, values)]).shown
     except (StreamError, OutOfBounds):

@@ -274,17 +274,17 @@ def _layouts(stored: Stored) -> Iterator[Layout]:
     yield from (Layout(stride_y, stride_c, width, depth) for depth in range(max(most - BRICK, 0) + 1, most + 1))
 
 
-def anchors(steps: Iterable[Stored], borders: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+def anchors(steps: Iterable[Stored], ends: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
     """Addresses at which a tensor may begin: where steps begin to read or write, and inputs and outputs.
 
-    :param borders: region and offset of inputs and outputs.
+    :param ends: region and offset of inputs and outputs.
     """
     found: dict[int, set[int]] = {}
     for stored in steps:
         found.setdefault(stored.region, set()).add(stored.low)
         for item in stored.step.reads:
             found.setdefault(item.region, set()).add(item.start)
-    for region, offset in borders:
+    for region, offset in ends:
         found.setdefault(region, set()).add(offset)
     return {region: sorted(starts) for region, starts in found.items()}
 

@@ -31,7 +31,7 @@ from harness.locate.divergence.explaining import Run
 from harness.locate.divergence.guessing import Guess, operand_guesses, value_guesses
 from harness.locate.divergence.matching import Placement
 from harness.locate.divergence.trials import Found, Trials
-from harness.locate.divergence.wrong_registers import Mistake, mistake
+from harness.locate.divergence.wrong_registers import WrongRegister, wrong_register
 
 _MOST_READERS = 20
 
@@ -98,14 +98,14 @@ def find_origin(block: TosaBlock, runs: Sequence[Run]) -> Origin:
     known, roots = trials.known, _wrong_roots(trials)
     known.explained.difference_update(roots)
     found = _first(trials, roots, known.seen | known.copies)
-    wrong = None if found is not None else mistake(trials, [], False)
+    wrong = None if found is not None else wrong_register(trials, [], False)
     if found is None and wrong is None:
         found = _first(trials, roots, set())
     if found is not None:
         found = _traced_back(trials, found)
-        wrong = mistake(trials, [found.step, *_before(trials, found.step)], found.guess.placement is not None)
+        wrong = wrong_register(trials, [found.step, *_before(trials, found.step)], found.guess.placement is not None)
     if wrong is not None:
-        return _mistaken(block, trials, wrong, found)
+        return _of_wrong_register(block, trials, wrong, found)
     if found is not None:
         return _named(block, trials, found)
     return _partial(block, trials, roots) or _unmatched(trials, _suspects(trials, roots))
@@ -204,7 +204,7 @@ def _within(trials: Trials, index: int, placement: Placement) -> bool:
     return stored.size == placement.view.size and stored.low >= placement.start and stored.high <= placement.end
 
 
-def _mistaken(block: TosaBlock, trials: Trials, wrong: Mistake, found: Found | None) -> Origin:
+def _of_wrong_register(block: TosaBlock, trials: Trials, wrong: WrongRegister, found: Found | None) -> Origin:
     step, doubt = wrong.found.step, ""
     earliest = latest = step
     if wrong.other is not None:

@@ -18,7 +18,7 @@ _ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
-class Mistake:
+class WrongRegister:
     """A step whose register is to blame.
 
     :param other: a step with which it disagrees and that may be to blame instead.
@@ -28,7 +28,7 @@ class Mistake:
     other: Found | None = None
 
 
-def mistake(trials: Trials, suspects: Sequence[int], placed: bool) -> Mistake | None:
+def wrong_register(trials: Trials, suspects: Sequence[int], placed: bool) -> WrongRegister | None:
     """The step with a mistaken register, if correcting one makes everything right.
 
     :param suspects: steps that may be to blame, the likeliest first.
@@ -41,17 +41,17 @@ def mistake(trials: Trials, suspects: Sequence[int], placed: bool) -> Mistake | 
             guesses = (guess for guess in guesses if guess.move is None or guess.move.role != "OFM")
         unlike = trials.repairing(guesses)
         if unlike is not None:
-            return Mistake(unlike)
+            return WrongRegister(unlike)
     trials.new_round()
     writer = _writer(trials, suspects, placed)
     trials.new_round()
     reader = _reader(trials, suspects, writer)
     if writer is None or reader is None:
         one = writer or reader
-        return None if one is None else Mistake(one)
+        return None if one is None else WrongRegister(one)
     if _favour(trials, writer) > _favour(trials, reader):
-        return Mistake(writer, reader)
-    return Mistake(reader, writer)
+        return WrongRegister(writer, reader)
+    return WrongRegister(reader, writer)
 
 
 def _writer(trials: Trials, suspects: Sequence[int], placed: bool) -> Found | None:

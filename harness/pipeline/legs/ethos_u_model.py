@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.artifacts.payload_io import border_of
+from harness.artifacts.payload_io import payload_io
 from harness.artifacts.program import decode_program
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.case.arrays import Array
@@ -63,8 +63,8 @@ def run_payload(tosa: bytes, payload: VelaPayload, arrays: Sequence[Array], acce
     :raises NotRunnable: the payload cannot be executed, by the model or at all.
     """
     try:
-        border = border_of(tosa, payload)
-        execution = execute(payload, border.kept(arrays), accelerator)
+        io = payload_io(tosa, payload)
+        execution = execute(payload, io.payload_inputs(arrays), accelerator)
     except BadInput as error:
         raise NotRunnable(str(error)) from None
     except StreamError as error:
@@ -73,7 +73,7 @@ def run_payload(tosa: bytes, payload: VelaPayload, arrays: Sequence[Array], acce
         assert execution.stopped is not None
         reason = "the model does not implement it" if isinstance(execution.stopped, Unimplemented) else "it ends early"
         raise NotRunnable(f"{reason}: {execution.stopped}")
-    return border.restored(execution.outputs)
+    return io.tosa_outputs(execution.outputs)
 
 
 LEG = Leg("ethos-u-model", 3, "nothing more: it is armdiff's own", _skip, _run)

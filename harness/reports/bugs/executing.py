@@ -14,7 +14,7 @@ import io
 import numpy as np
 
 from harness.artifacts.npz import decode_npz
-from harness.artifacts.payload_io import border_of
+from harness.artifacts.payload_io import payload_io
 from harness.case.arrays import Array
 from harness.case.errors import ArmdiffError
 from harness.ethosu.accelerator import accelerator_named
@@ -47,12 +47,12 @@ def executed(verified: Verified, accelerator: str) -> str:
 def _outputs(tosa: bytes, program: bytes, inputs: list[Array], accelerator: str) -> list[Array]:
     """What a stream returns, in the shapes and dtypes of the TOSA graph."""
     payload = decode_npz(program)
-    border = border_of(tosa, payload)
-    execution = execute(payload, border.kept(inputs), accelerator_named(accelerator))
+    io = payload_io(tosa, payload)
+    execution = execute(payload, io.payload_inputs(inputs), accelerator_named(accelerator))
     if execution.outputs is None:
         assert execution.stopped is not None
         raise execution.stopped
-    return border.restored(execution.outputs)
+    return io.tosa_outputs(execution.outputs)
 
 
 def _row(values: np.lib.npyio.NpzFile, word: str) -> list[Array]:

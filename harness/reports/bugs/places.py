@@ -38,7 +38,7 @@ def main(folders: tuple[Path, ...], results: tuple[Path, ...], cases: bool) -> N
     faces = [item for file in results for item in _findings(file)]
     for entry, findings in zip(chosen, own, strict=True):
         assert entry.bug is not None
-        places = kept(entry.bug, [*findings, *faces], read(entry.folder))
+        places = proved_places(entry.bug, [*findings, *faces], read(entry.folder))
         (entry.folder / FILE).write_bytes(msgspec.json.format(msgspec.json.encode(places), indent=1) + b"\n")
         click.echo(f"{entry.name}: {len(places)} places")
         sys.stdout.flush()
@@ -50,7 +50,7 @@ def read(folder: Path) -> tuple[Place, ...]:
     return msgspec.json.decode(file.read_bytes(), type=tuple[Place, ...]) if file.exists() else ()
 
 
-def kept(bug: KnownBug, findings: Iterable[Finding], before: Sequence[Place]) -> list[Place]:
+def proved_places(bug: KnownBug, findings: Iterable[Finding], before: Sequence[Place]) -> list[Place]:
     """Places at which a condition of the bug proves a finding, and those of before at which one holds still."""
     proved = [item.place for item in findings if item.place is not None and bug.proof(item) is not None]
     places: list[Place] = []

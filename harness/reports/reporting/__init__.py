@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.campaign.run_folder import Run, cannot_write
-from harness.reports.reporting.material import Judged, tallied
+from harness.reports.reporting.material import JudgedRun, tallied
 from harness.reports.reporting.report import Report, make_report, report_on
 from harness.triage.corpus import Entry
 
-__all__ = ["Judged", "Report", "Verdict", "make_report", "report_on", "tallied", "write", "write_reports"]
+__all__ = ["JudgedRun", "Report", "Verdict", "make_report", "report_on", "tallied", "write", "write_reports"]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from harness.campaign.run_folder import Minimized, Run
 from harness.campaign.summary import rank
 from harness.evidence.observation import CRASH
 from harness.reports.reporting.histograms import Histogram, histograms
-from harness.reports.reporting.material import Drawn, Judged, Seen, bug_folder
+from harness.reports.reporting.material import Drawn, JudgedRun, Seen, bug_folder
 from harness.reports.reporting.shown import (
     CaseFile,
     Shown,
@@ -171,7 +171,7 @@ class Bug:
         return tuple(dict.fromkeys(line for bucket in self.buckets for line in bucket.lines))
 
 
-def buckets_of(judged: Judged, drawn: Drawn) -> list[Bucket]:
+def buckets_of(judged: JudgedRun, drawn: Drawn) -> list[Bucket]:
     """Every bucket of a run."""
     groups = _grouped(
         judged.seen, lambda item: (any_family(item.finding.bucket), item.entry.name if item.entry else "")

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from harness.reports.reporting.material import Judged
+from harness.reports.reporting.material import JudgedRun
 from harness.triage.buckets import any_family
 
 
@@ -49,7 +49,7 @@ class Comparison:
     caveats: tuple[str, ...]
 
 
-def comparison(judged: Judged, previous: Judged) -> Comparison:
+def comparison(judged: JudgedRun, previous: JudgedRun) -> Comparison:
     """Compare a run with the previous one."""
     now, before = _hits(judged), _hits(previous)
     known, examples = _known(judged), _examples(previous) | _examples(judged)
@@ -74,11 +74,11 @@ def comparison(judged: Judged, previous: Judged) -> Comparison:
     )
 
 
-def _hits(judged: Judged) -> Counter[str]:
+def _hits(judged: JudgedRun) -> Counter[str]:
     return Counter(any_family(item.finding.bucket) for item in judged.seen)
 
 
-def _known(judged: Judged) -> dict[str, bool]:
+def _known(judged: JudgedRun) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for item in judged.seen:
         key = any_family(item.finding.bucket)
@@ -86,11 +86,11 @@ def _known(judged: Judged) -> dict[str, bool]:
     return found
 
 
-def _examples(judged: Judged) -> dict[str, str]:
+def _examples(judged: JudgedRun) -> dict[str, str]:
     return {any_family(item.finding.bucket): item.finding.message for item in reversed(judged.seen)}
 
 
-def _caveats(judged: Judged, previous: Judged) -> Iterator[str]:
+def _caveats(judged: JudgedRun, previous: JudgedRun) -> Iterator[str]:
     asked, former = judged.run.info.asked, previous.run.info.asked
     if (asked.seed, asked.shard) != (former.seed, former.shard):
         yield (

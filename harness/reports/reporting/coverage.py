@@ -24,7 +24,7 @@ from harness.case.recipe import parse_recipe
 from harness.case.registry import calibration_kinds, operators
 from harness.evidence.observation import CRASH
 from harness.reports.reporting.failure_rates import FailureRates, failure_rates
-from harness.reports.reporting.material import Drawn, Judged
+from harness.reports.reporting.material import Drawn, JudgedRun
 from harness.reports.reporting.passes import Passes, passes
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
@@ -98,7 +98,7 @@ class Coverage:
     failures: FailureRates
 
 
-def coverage(judged: Judged, drawn: Drawn) -> Coverage:
+def coverage(judged: JudgedRun, drawn: Drawn) -> Coverage:
     """Count what the valid graphs of a run have."""
     cases = [case for graph, case in sorted(drawn.cases.items()) if graph in drawn.valid]
     names = tuple(operators())
@@ -165,7 +165,7 @@ def recipe_words(case: Case) -> tuple[str, ...]:
     return tuple(ANY_NODES if word.startswith("float=") else word for word in words)
 
 
-def outcomes(judged: Judged) -> Grid:
+def outcomes(judged: JudgedRun) -> Grid:
     """Target x outcome, in cases."""
     found: dict[int, list[Finding]] = defaultdict(list)
     for item in judged.seen:

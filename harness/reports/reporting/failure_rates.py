@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from harness.campaign.steering import pairs
 from harness.case.case import Case
-from harness.reports.reporting.material import Drawn, Judged
+from harness.reports.reporting.material import Drawn, JudgedRun
 
 CONFIDENCE = 1.96
 """Standard deviations that hold 95 %."""
@@ -59,7 +59,7 @@ class FailureRates:
     clean_pairs: int
 
 
-def failure_rates(judged: Judged, drawn: Drawn) -> FailureRates:
+def failure_rates(judged: JudgedRun, drawn: Drawn) -> FailureRates:
     """Count a run's graphs and those of them that failed."""
     cases = {graph: case for graph, case in drawn.cases.items() if graph in drawn.valid}
     chains: dict[int, set[tuple[bool, frozenset[str]]]] = defaultdict(set)

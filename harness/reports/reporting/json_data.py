@@ -67,7 +67,7 @@ def data(report: Report, folder: Path | None = None) -> dict[str, Any]:
             "slice_seconds": round(timing.slice_seconds, 3),
             "rates": [round(rate, 3) for rate in timing.rates],
         },
-        undone=msgspec.to_builtins(report.undone),
+        undone=msgspec.to_builtins(report.not_run),
         previous=None if report.previous is None else msgspec.to_builtins(report.previous),
     )
     cases = [*made["invalid"], *made["findings"], *made["unrepeated"]]

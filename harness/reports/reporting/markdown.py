@@ -39,14 +39,14 @@ def markdown(report: Report, folder: Path | None = None) -> str:
 
 def _lines(report: Report, folder: Path | None) -> Iterator[str]:
     info, timing = report.judged.run.info, report.timing
-    yield f"# armdiff: {plain(report.sentence)}"
+    yield f"# armdiff: {escaped(report.sentence)}"
     yield ""
-    versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in info.releases.items())
+    versions = ", ".join(f"{escaped(name)} {escaped(version)}" for name, version in info.releases.items())
     parts = report.judged.parts
     shard = f"{len(parts)} runs" if parts else f"shard {info.asked.shard_name}"
     yield (
         f"Started {moment(info.started)}, seed {info.asked.seed}, {shard}, "
-        f"on {plain(', '.join(info.asked.targets))}; {duration(timing.seconds)}, "
+        f"on {escaped(', '.join(info.asked.targets))}; {duration(timing.seconds)}, "
         f"{compact(timing.per_minute)} graphs a minute. {versions}."
     )
     yield ""
@@ -58,7 +58,7 @@ def _lines(report: Report, folder: Path | None) -> Iterator[str]:
     yield from _bugs("Known bugs", report.known, MOST_KNOWN, several)
     if report.previous:
         yield from _previous(report.previous)
-    yield from _undone(report)
+    yield from _not_run(report)
     yield from _unjudged(report)
     yield from _coverage(report)
     yield from _time(report)
@@ -71,8 +71,8 @@ def _runs(report: Report) -> Iterator[str]:
     for part in report.judged.parts:
         info = part.run.info
         cells = (
-            plain(report.judged.name_of(part), 60),
-            plain(info.line_name),
+            escaped(report.judged.name_of(part), 60),
+            escaped(info.line_name),
             info.asked.shard_name,
             str(info.asked.seed),
             str(part.graphs),
@@ -95,16 +95,16 @@ def _bugs(title: str, bugs: Sequence[Bug], most: int, several: bool) -> Iterator
     for place, bug in enumerate(bugs[:most], 1):
         first = bug.first
         more = f" (+{counted(len(bug.buckets) - 1, 'bucket')})" if len(bug.buckets) > 1 else ""
-        name = _linked(first.entry, first.upstream) if known else plain(first.final, 160)
-        name += f" ({plain(first.state)})" if first.resembles else ""
+        name = _linked(first.entry, first.upstream) if known else escaped(first.final, 160)
+        name += f" ({escaped(first.state)})" if first.resembles else ""
         cells = (
             str(place),
-            plain(bug.title, 120),
+            escaped(bug.title, 120),
             name + more,
             str(bug.hits),
-            plain(", ".join(bug.targets) + (f"; on {', '.join(bug.lines)}" if several else "")),
-            plain(first.sizes[0].span if first.sizes else "-"),
-            plain(first.pass_name or "-"),
+            escaped(", ".join(bug.targets) + (f"; on {', '.join(bug.lines)}" if several else "")),
+            escaped(first.sizes[0].span if first.sizes else "-"),
+            escaped(first.pass_name or "-"),
         )
         yield f"| {' | '.join(cells)} |"
     if len(bugs) > most:
@@ -120,19 +120,19 @@ def _in_full(report: Report, folder: Path | None) -> Iterator[str]:
         case = "minimized case" if shown.minimized else "smallest case"
         again = replay_command(run, shown.path, shown.finding.oracle, folder)
         yield (
-            f"{place}. {case}, on {plain(shown.finding.target)}, {plain(shown.recipe, 80)}: "
-            f"{plain(shown.finding.message)} ({plain(again)})"
+            f"{place}. {case}, on {escaped(shown.finding.target)}, {escaped(shown.recipe, 80)}: "
+            f"{escaped(shown.finding.message)} ({escaped(again)})"
         )
         if worst is not shown:
             again = replay_command(run, worst.path, worst.finding.oracle, folder)
-            yield f"   Largest error, in another case: {plain(worst.size)} ({plain(again)})"
+            yield f"   Largest error, in another case: {escaped(worst.size)} ({escaped(again)})"
     if report.new:
         yield ""
 
 
 def _linked(name: str, addresses: Iterable[str]) -> str:
     address = next((item for item in addresses if re.fullmatch(r"https?://[\w./#?=&%-]+", item)), None)
-    return f"[{plain(name)}]({address})" if address else plain(name)
+    return f"[{escaped(name)}]({address})" if address else escaped(name)
 
 
 def _previous(before: Comparison) -> Iterator[str]:
@@ -141,41 +141,41 @@ def _previous(before: Comparison) -> Iterator[str]:
     for title, rows in (("new", before.new), ("gone", before.gone)):
         yield from _changes(title, rows)
     for name, (old, new) in before.releases.items():
-        yield f"* {plain(name)} was {plain(old)} and is {plain(new)}"
-    yield from (f"* {plain(line)}" for line in before.caveats)
+        yield f"* {escaped(name)} was {escaped(old)} and is {escaped(new)}"
+    yield from (f"* {escaped(line)}" for line in before.caveats)
     yield ""
 
 
 def _changes(title: str, rows: Sequence[Change]) -> Iterator[str]:
     for row in rows[:MOST_CHANGES]:
-        yield f"* {title}: {plain(row.key, 160)}{' (known)' if row.known else ''}"
+        yield f"* {title}: {escaped(row.key, 160)}{' (known)' if row.known else ''}"
     if len(rows) > MOST_CHANGES:
         yield f"* {title}: {len(rows) - MOST_CHANGES} more"
 
 
-def _undone(report: Report) -> Iterator[str]:
-    undone = report.undone
+def _not_run(report: Report) -> Iterator[str]:
+    not_run = report.not_run
     yield "## What did not run"
     yield ""
     yield "| leg | ran | skipped | why | unjudged |"
     yield "|---|---|---|---|---|"
-    for leg in undone.legs:
+    for leg in not_run.legs:
         why = "; ".join(f"{reason.count}x {reason.text}" for reason in leg.why[:MOST_REASONS])
-        yield f"| {plain(leg.name)} | {leg.ran} | {leg.skipped} | {plain(why)} | {plain(leg.unjudged)} |"
+        yield f"| {escaped(leg.name)} | {leg.ran} | {leg.skipped} | {escaped(why)} | {escaped(leg.unjudged)} |"
     yield ""
-    yield from (f"* {plain(line)}" for line in undone.left[:MOST_LEFT])
+    yield from (f"* {escaped(line)}" for line in not_run.left[:MOST_LEFT])
     for title, reasons in (
-        ("problem", undone.problems),
-        ("invalid case", undone.invalid),
-        ("did not show a second time", undone.unrepeated),
-        ("cannot be read", undone.unreadable),
+        ("problem", not_run.problems),
+        ("invalid case", not_run.invalid),
+        ("did not show a second time", not_run.unrepeated),
+        ("cannot be read", not_run.unreadable),
     ):
         yield from _reasons(title, reasons)
     yield ""
 
 
 def _unjudged(report: Report) -> Iterator[str]:
-    rows = report.undone.unjudged
+    rows = report.not_run.unjudged
     yield f"## What was not judged: {report.judged.tally.unjudged.total.amount}"
     yield ""
     if not rows:
@@ -183,7 +183,7 @@ def _unjudged(report: Report) -> Iterator[str]:
     yield "| what | outputs | cases | of them | why |"
     yield "|---|---|---|---|---|"
     for row in rows[:MOST_UNJUDGED]:
-        yield f"| {plain(row.what, 120)} | {row.outputs} | {row.cases} | {plain(row.share)} | {plain(row.why)} |"
+        yield f"| {escaped(row.what, 120)} | {row.outputs} | {row.cases} | {escaped(row.share)} | {escaped(row.why)} |"
     if len(rows) > MOST_UNJUDGED:
         yield f"| and {len(rows) - MOST_UNJUDGED} more, in report.html | | | | |"
     yield ""
@@ -191,7 +191,7 @@ def _unjudged(report: Report) -> Iterator[str]:
 
 def _reasons(title: str, reasons: Sequence[Reason]) -> Iterator[str]:
     for reason in reasons[:MOST_REASONS]:
-        yield f"* {title}, {reason.count}x: {plain(reason.text)}"
+        yield f"* {title}, {reason.count}x: {escaped(reason.text)}"
     if rest := sum(reason.count for reason in reasons[MOST_REASONS:]):
         yield f"* {title}: {rest} more"
 
@@ -201,26 +201,26 @@ def _coverage(report: Report) -> Iterator[str]:
     yield f"## Never reached in {coverage.graphs} valid graphs"
     yield ""
     for reach in coverage.reaches:
-        never = plain(", ".join(reach.never), 600) or "all reached"
+        never = escaped(", ".join(reach.never), 600) or "all reached"
         yield f"* {reach.what} ({len(reach.counts) - len(reach.never)} of {len(reach.counts)}): {never}"
     yield f"* pairs of operators: {coverage.pairs.reached} of {coverage.pairs.cells} reached"
     if found := coverage.passes.cases:
         yield (
             f"* branches of the Arm backend, measured on {counted(found, 'case')}: "
             f"{coverage.passes.taken} of {coverage.passes.ways} taken; no branch of "
-            f"{plain(', '.join(coverage.passes.never), 600) or '(all were entered)'}"
+            f"{escaped(', '.join(coverage.passes.never), 600) or '(all were entered)'}"
         )
     for what, rates in (("operators", coverage.failures.operators), ("pairs of operators", coverage.failures.pairs)):
         often = "; ".join(
             f"{rate.name} in {rate.failing} of {counted(rate.graphs, 'graph')}" for rate in rates[:MOST_RATES]
         )
-        yield f"* {what} that findings depend on most often: {plain(often) or 'none'}"
+        yield f"* {what} that findings depend on most often: {escaped(often) or 'none'}"
     yield ""
     yield f"| cases on target | {' | '.join(coverage.outcomes.columns)} |"
     yield f"|---|{'---|' * len(coverage.outcomes.columns)}"
     for row in coverage.outcomes.rows:
         counts = " | ".join(str(coverage.outcomes.at(row, column)) for column in coverage.outcomes.columns)
-        yield f"| {plain(row)} | {counts} |"
+        yield f"| {escaped(row)} | {counts} |"
     yield ""
 
 
@@ -229,11 +229,11 @@ def _time(report: Report) -> Iterator[str]:
     total = sum(stages.values())
     yield f"## Time: {duration(total)} of all workers"
     yield ""
-    shares = (f"{plain(stage)} {duration(spent)} ({100 * spent / total:.0f} %)" for stage, spent in stages.items())
+    shares = (f"{escaped(stage)} {duration(spent)} ({100 * spent / total:.0f} %)" for stage, spent in stages.items())
     yield ", ".join(shares) or "No stage was measured."
 
 
-def plain(words: str, longest: int = LONGEST) -> str:
+def escaped(words: str, longest: int = LONGEST) -> str:
     """Text on one line, of at most this length, that Markdown leaves alone."""
     line = " ".join("".join(item if item.isprintable() else " " for item in words).split())
     line = line if len(line) <= longest else f"{line[: longest - 1]}…"

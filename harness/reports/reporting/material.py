@@ -47,7 +47,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedRun:
     """A run with its findings marked.
 
     :param seen: findings that count, in the order of the cases; ``information`` those that do not.
@@ -61,10 +61,10 @@ class Judged:
     information: tuple[Finding, ...]
     graphs: int
     unfinished: int
-    parts: tuple[Judged, ...] = ()
+    parts: tuple[JudgedRun, ...] = ()
 
     @property
-    def runs(self) -> tuple[Judged, ...]:
+    def runs(self) -> tuple[JudgedRun, ...]:
         """Every run in it: its parts, or itself."""
         return self.parts or (self,)
 
@@ -73,7 +73,7 @@ class Judged:
         """What each run says of itself."""
         return tuple(part.run.info for part in self.runs)
 
-    def name_of(self, part: Judged) -> str:
+    def name_of(self, part: JudgedRun) -> str:
         """What a part is called: its folder, as seen from the one that holds all."""
         return os.path.relpath(part.run.folder, self.run.folder)
 
@@ -89,7 +89,7 @@ class Judged:
         return tuple(dict.fromkeys((*self.run.info.asked.targets, *sorted(extra))))
 
 
-def tallied(run: Run, corpus: Sequence[Entry]) -> Judged:
+def tallied(run: Run, corpus: Sequence[Entry]) -> JudgedRun:
     """Tally a run, its findings marked as the corpus knows them on the run's release line."""
     corpus = judged_by(corpus, run.info.judged_as)
     entries = {entry.name: entry for entry in corpus}
@@ -109,7 +109,7 @@ def tallied(run: Run, corpus: Sequence[Entry]) -> Judged:
     wanted = per_graph(run)
     tally.graphs = sum(count >= wanted for count in cases.values())
     tally.problems += run.info.problems
-    return Judged(run, tally, tuple(seen), tuple(tally.information), tally.graphs, len(cases) - tally.graphs)
+    return JudgedRun(run, tally, tuple(seen), tuple(tally.information), tally.graphs, len(cases) - tally.graphs)
 
 
 def per_graph(run: Run) -> int:

@@ -21,14 +21,14 @@ import msgspec
 
 from harness.campaign.run_folder import BUGS, Asked, Done, Minimized, Run, RunInfo, State
 from harness.campaign.summary import Tally
-from harness.reports.reporting.material import Judged, Seen, case_file, graph_of, per_graph
+from harness.reports.reporting.material import JudgedRun, Seen, case_file, graph_of, per_graph
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
 
 _Item = TypeVar("_Item")
 
 
-def merged(parts: Sequence[Judged]) -> Judged:
+def merged(parts: Sequence[JudgedRun]) -> JudgedRun:
     """One judged run out of several, in their order; a single one is itself.
 
     :param parts: at least one.
@@ -60,7 +60,7 @@ def merged(parts: Sequence[Judged]) -> Judged:
         _add(tally, part.tally, move)
         first += 1 + max((graph_of(part.run, item.number) for item in part.run.done), default=-1)
     minimized = [_minimized(item, part.run, root) for part in parts for item in part.run.minimized]
-    return Judged(
+    return JudgedRun(
         run=Run(folder=root, info=info, done=tuple(done), minimized=tuple(minimized)),
         tally=tally,
         seen=tuple(seen),

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from harness.campaign.summary import Tally
 from harness.evidence.reasons import by_kind, kind_of
 from harness.pipeline.legs import legs
-from harness.reports.reporting.material import Drawn, Judged, per_graph
+from harness.reports.reporting.material import Drawn, JudgedRun, per_graph
 from harness.reports.reporting.merging import missing_shards
 from harness.reports.reporting.words import counted
 from harness.triage.buckets import any_family
@@ -57,7 +57,7 @@ class UnjudgedRow:
 
 
 @dataclass(frozen=True)
-class Undone:
+class NotRun:
     """What was not done.
 
     :param left: sentences about the run as a whole.
@@ -82,10 +82,10 @@ class Undone:
         return tuple(row.name for row in self.legs if row.skipped and not row.ran)
 
 
-def undone(judged: Judged, drawn: Drawn) -> Undone:
+def not_run(judged: JudgedRun, drawn: Drawn) -> NotRun:
     """Collect what a run did not do."""
     tally = judged.tally
-    return Undone(
+    return NotRun(
         legs=tuple(_leg(tally, name) for name in legs()),
         left=tuple(_left_of_all(judged)),
         problems=_counted((problem, "") for problem in tally.problems),
@@ -106,7 +106,7 @@ def _leg(tally: Tally, name: str) -> LegRow:
     return LegRow(name, tally.ran[name], sum(reasons.values()), why, tally.unjudged.leg(name))
 
 
-def _left_of_all(judged: Judged) -> Iterator[str]:
+def _left_of_all(judged: JudgedRun) -> Iterator[str]:
     """What each run left, told apart by its folder, and which shards are not there at all."""
     for shards in missing_shards(judged.infos):
         yield f"Not in this report: {shards}."
@@ -117,7 +117,7 @@ def _left_of_all(judged: Judged) -> Iterator[str]:
         yield from (f"{judged.name_of(part)}: {line}" for line in _left(part))
 
 
-def _left(judged: Judged) -> Iterator[str]:
+def _left(judged: JudgedRun) -> Iterator[str]:
     info = judged.run.info
     if info.state == "interrupted":
         yield "The run was interrupted; this is what was done until then."

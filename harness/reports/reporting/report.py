@@ -14,9 +14,9 @@ from harness.campaign.run_folder import Run
 from harness.reports.reporting.buckets import Bucket, Bug, buckets_of, bugs_of
 from harness.reports.reporting.compare import Comparison, comparison
 from harness.reports.reporting.coverage import Coverage, coverage
-from harness.reports.reporting.material import Judged, drawn, tallied
+from harness.reports.reporting.material import JudgedRun, drawn, tallied
 from harness.reports.reporting.merging import merged, missing_shards
-from harness.reports.reporting.not_run import Undone, undone
+from harness.reports.reporting.not_run import NotRun, not_run
 from harness.reports.reporting.timing import Timing, timing
 from harness.reports.reporting.words import counted
 from harness.triage.corpus import Entry
@@ -30,10 +30,10 @@ class Report:
     :param previous: the comparison with the previous run, if there is one.
     """
 
-    judged: Judged
+    judged: JudgedRun
     bugs: tuple[Bug, ...]
     coverage: Coverage
-    undone: Undone
+    not_run: NotRun
     timing: Timing
     previous: Comparison | None
 
@@ -66,7 +66,7 @@ class Report:
         return "; ".join((f"{found} and {known} {over}{runs}", *self._not_run())) + "."
 
     def _not_run(self) -> Iterator[str]:
-        tally, silent = self.judged.tally, self.undone.silent_legs
+        tally, silent = self.judged.tally, self.not_run.silent_legs
         for shards in missing_shards(self.judged.infos):
             yield f"without {shards}"
         if silent:
@@ -90,7 +90,7 @@ def make_report(run: Run, corpus: Sequence[Entry], previous: Run | None) -> Repo
     return report_on([tallied(run, corpus)], tallied(previous, corpus) if previous else None)
 
 
-def report_on(runs: Sequence[Judged], previous: Judged | None) -> Report:
+def report_on(runs: Sequence[JudgedRun], previous: JudgedRun | None) -> Report:
     """Compute the one report of several runs, each judged by what is known on its line.
 
     :param runs: at least one.
@@ -101,7 +101,7 @@ def report_on(runs: Sequence[Judged], previous: Judged | None) -> Report:
         judged=now,
         bugs=bugs_of(buckets_of(now, graphs)),
         coverage=coverage(now, graphs),
-        undone=undone(now, graphs),
+        not_run=not_run(now, graphs),
         timing=timing(now),
         previous=comparison(now, previous) if previous else None,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.reports.reporting.material import Judged, graph_of
+from harness.reports.reporting.material import JudgedRun, graph_of
 
 PER_SLICE = 8
 MOST_SLICES = 40
@@ -38,7 +38,7 @@ class Timing:
         return 60.0 * self.graphs / self.seconds if self.seconds > 0 else 0.0
 
 
-def timing(judged: Judged) -> Timing:
+def timing(judged: JudgedRun) -> Timing:
     """The time of a run."""
     run = judged.run
     finished: dict[int, float] = {}

@@ -25,7 +25,7 @@ distributed = pytest.importorskip("distributed")
 
 from harness.workers.cluster.runner import LOST, MOST_LOSSES, ClusterPool, connected  # noqa: E402
 
-STAND_IN = "tests.unit.stand_in_worker"
+STAND_IN = "tests.stand_in"
 TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
 [CASE] = draw_block(0, 0, 1, TARGETS[:1])[0]
 

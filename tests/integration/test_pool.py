@@ -14,31 +14,12 @@ import pytest
 from generators.cases import draw_block
 from harness.campaign.campaign import write_case
 from harness.case.errors import CannotRun
-from harness.workers.pool import Pool, telling_line
+from harness.workers.pool import Pool
 from harness.workers.processes import Limits
 from harness.workers.protocol import Task
 
-STACK = "#0 main\n#1 start\n[Inferior 1 (process 9) detached]"
-STAND_IN = (sys.executable, "-m", "tests.unit.stand_in_worker")
+STAND_IN = (sys.executable, "-m", "tests.stand_in")
 [CASE] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]
-
-
-@pytest.mark.parametrize(
-    ("log", "line"),
-    [
-        ("", "no native output"),
-        ("one\ntwo\n", "two"),
-        (
-            f"FATAL ERROR AT x.cpp:784\n[Internal] OpTable input out of range\n{STACK}",
-            "[Internal] OpTable input out of range",
-        ),
-        ("Network summary for out\nNeural network macs   8 MACs/batch\n\n", "no native output"),
-        ("Neural network macs   8 MACs/batch\nAssertion x failed\n", "Assertion x failed"),
-        (f"terminate called\n  what():  bad index\n{STACK}", "what():  bad index"),
-    ],
-)
-def test_the_line_that_says_why_is_found_above_the_stack_trace(log, line):
-    assert telling_line(log) == line
 
 
 @pytest.fixture

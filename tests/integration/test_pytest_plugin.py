@@ -14,7 +14,7 @@ import functools, sys
 from harness.pipeline import doctor
 from harness.workers import pool
 doctor.required_missing = lambda: []
-pool.Pool = functools.partial(pool.Pool, command=(sys.executable, "-m", "tests.unit.stand_in_worker"))
+pool.Pool = functools.partial(pool.Pool, command=(sys.executable, "-m", "tests.stand_in"))
 """
 
 

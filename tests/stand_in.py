@@ -1,4 +1,8 @@
-"""A worker without torch: does what a case's note, or $STAND_IN, says (``python -m tests.unit.stand_in_worker``)."""
+"""A worker without torch: does what a case's note, or $STAND_IN, says.
+
+As a process (``python -m tests.stand_in``) it dies, hangs and grows as told; ``InProcess`` is a pool of such workers
+that starts none, and says what a pool says of one that died.
+"""
 
 import os
 import signal
@@ -8,7 +12,40 @@ from pathlib import Path
 
 from harness.case.reading import read_case
 from harness.evidence.observation import Unjudged
+from harness.workers.pool import finding_of_death
+from harness.workers.processes import Death
 from harness.workers.protocol import CaseResult, Run, Stage, receive, send
+
+SAID = "Assertion `x' failed\n"
+"""The last words of a worker that a signal ends."""
+
+
+class InProcess:
+    """Answers in this process, one case after the other; the only deed that it knows is to die by a signal."""
+
+    def __init__(self, jobs=1):
+        self.jobs = jobs
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """There is nothing to end."""
+
+    def run(self, tasks):
+        return map(self.run_one, tasks)
+
+    def run_one(self, task):
+        word, _, rest = told(task).partition(" ")
+        if not word:
+            return CaseResult(case=task.case, legs={"eager": "ran"})
+        assert word == "signal", word
+        return CaseResult(case=task.case, findings=(finding_of_death(task.case, Death(rest, "lower", SAID)),))
+
+
+def told(task):
+    """What a task's case asks for."""
+    return read_case(Path(task.case)).note or os.environ.get("STAND_IN", "")
 
 
 def main():
@@ -17,7 +54,7 @@ def main():
     send(answers, Stage("ready"))
     while (task := receive(sys.stdin.buffer)) is not None:
         send(answers, Stage("lower"))
-        note = read_case(Path(task.case)).note or os.environ.get("STAND_IN", "")
+        note = told(task)
         for deed in note.split(" & "):
             if deed.startswith("run "):
                 send(answers, Run(deed.removeprefix("run ")))
@@ -41,7 +78,7 @@ def act(note, file):
     elif word == "exit":
         os._exit(int(rest))
     elif word == "signal":
-        sys.stderr.write("Assertion `x' failed\n")
+        sys.stderr.write(SAID)
         os.kill(os.getpid(), getattr(signal, rest))
     elif word == "wait":
         time.sleep(float(rest))

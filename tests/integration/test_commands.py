@@ -145,7 +145,7 @@ def test_configure_is_used_and_recorded_as_float_nodes(tmp_path, check_here):
         (MODEL.replace("calibration =", "samples ="), "model.py: defines no 'calibration'; define calibration"),
         (MODEL.replace("rand(1, 4)", "rand(1, 5)"), "model fails on calibration[0] (inputs [1, 5])"),
         (MODEL.replace("(torch.rand(1, 4),)]", "(torch.rand(2, 4),)]"), "calibration[1][0] is torch.float32 [2, 4]"),
-        (MODEL + "inputs = [torch.rand(1, 4)]\n", "inputs[0] is not a tuple of tensors; write (x,)"),
+        (MODEL + "inputs = [torch.rand(1, 4)]\n", "inputs[0] is not a tuple of inputs; write (x,)"),
         ("def broken(:\n", "model.py, line 1: raises SyntaxError"),
     ],
 )

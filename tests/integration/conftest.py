@@ -97,7 +97,13 @@ def constant_join_case(target="TOSA-1.0+INT"):
 
 @pytest.fixture(scope="session", autouse=True)
 def warm():
-    """Get this process ready as a worker gets, which makes a lowering two to three times as fast.
+    """Get this process ready as a worker gets, which makes a lowering two to three times as fast."""
+    _get_ready()
+
+
+@functools.cache
+def _get_ready():
+    """Once a process, though two folders have the fixture.
 
     Garbage is collected as always: a test process leaves more of it than a worker, and at no moment between cases.
     """

@@ -62,6 +62,7 @@ def _without_annotations(function: FunctionType) -> None:
             node.returns = None
         elif isinstance(node, ast.arg):
             node.annotation = None
+    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)  # where its source is found, by tracebacks too
     compiled = compile(tree, function.__code__.co_filename, "exec", dont_inherit=True)
     [function.__code__] = [item for item in compiled.co_consts if isinstance(item, CodeType)]
 

@@ -21,6 +21,7 @@ from harness.campaign.certify.patching import patch_difference
 from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
 from harness.case.interrupts import command, deferred
+from harness.case.wording import counted_as
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, seed_option
 from harness.cli.results import write_json
@@ -28,7 +29,6 @@ from harness.cli.stages import Stages
 from harness.compat.releases import installed, release_line
 from harness.corrections import Correction, chosen, corrections, find_correction
 from harness.corrections.patch import diff_of, patched_package
-from harness.reports.listing import counted_as
 from harness.triage.corpus import corpus_folders, entries
 from harness.workers.pool import Pool
 from harness.workers.protocol import named_by

@@ -130,7 +130,9 @@ def _bias(
     parts = [item for item in analysis.origins.group(start.name) if item.op in CONVOLUTIONS]
     wanted = share(codes.reshape(-1), parts.index(operator), len(parts))
     if wanted.shape != stored.shape:
-        yield JudgedConstant(tensor.name, "unmatched", message=f"has {counted_as(stored.size, 'element')}, the bias {wanted.size}")
+        yield JudgedConstant(
+            tensor.name, "unmatched", message=f"has {counted_as(stored.size, 'element')}, the bias {wanted.size}"
+        )
         return
     if not stored.any() and _added_after(codes.reshape(-1), start, analysis):
         wanted = np.zeros_like(stored)

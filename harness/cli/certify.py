@@ -62,7 +62,7 @@ def certify(
     NAMES are corrections or .py files that define one; default: every correction that the installed release needs.
     Exit status 1: one was refused.
 
-    Example: armdiff certify neg-rescaled --graphs 50
+    Example: armdiff certify fused-activation-keeps-clamp --graphs 5
     """
     wanted = _wanted(names)
     need_environment()

@@ -116,8 +116,8 @@ def compare_delegate(
     stopped: StreamError | None = None
     for draw in draws:
         execution = execute(decoded, io.payload_inputs(draw.arrays), configuration, commands=commands)
-        if execution.outputs is None and (problem := _refusal(tosa, draw)):
-            refused.append(problem)
+        if execution.outputs is None and (undefined := _refusal(tosa, draw)):
+            refused.append(undefined)
             continue
         issues |= dict.fromkeys(execution.issues)
         steps = execution.steps if steps is None else steps

@@ -26,6 +26,7 @@ from harness.artifacts.program import Call, Plan, ProgramDelegate, ProgramTensor
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import ALIGNMENT, SCRATCH, VelaIO, VelaPayload, decode_vela
 from harness.case.errors import BadInput
+from harness.case.wording import counted_as
 from harness.evidence.delegate_io import (
     WIDENED,
     Disagreement,
@@ -150,7 +151,7 @@ def _missing(
         yield Mismatch(
             "buffers",
             "delegate count",
-            f"the program calls {len(matched)} delegates where the lowering made {len(records)}: "
+            f"the program calls {counted_as(len(matched), 'delegate')} where the lowering made {len(records)}: "
             f"{', '.join(lost[:MOST_NAMED]) or 'none'} not called, {surplus} calls of another origin",
             stage="emit",
             measured={"called": len(matched), "made": len(records)},
@@ -198,8 +199,8 @@ def _emitted(delegate: _Delegate) -> Iterator[Mismatch]:
         yield Mismatch(
             "buffers",
             "value count",
-            f"{delegate.named}: the program calls it with {called} values, where the lowering made "
-            f"{len(record.inputs)} inputs and {len(record.results)} outputs",
+            f"{delegate.named}: the program calls it with {counted_as(called, 'value')}, where the lowering made "
+            f"{counted_as(len(record.inputs), 'input')} and {counted_as(len(record.results), 'output')}",
             stage="emit",
             measured={"called_with": called, "inputs": len(record.inputs), "outputs": len(record.results)},
         )
@@ -308,7 +309,7 @@ def _placed(
             text = f"lies in region {io.region}, where the runtime binds inputs and outputs in region {SCRATCH}"
             return Disagreement("outside scratch", text)
         if io.end > scratch:
-            text = f"lies at bytes {io.offset} to {io.end} of a scratch memory of {scratch} bytes"
+            text = f"lies at bytes {io.offset} to {io.end} of a scratch memory of {counted_as(scratch, 'byte')}"
             return Disagreement("outside scratch", text)
         if io.offset % ALIGNMENT:
             return Disagreement("misaligned", f"begins at byte {io.offset}, which is no multiple of {ALIGNMENT}")
@@ -411,8 +412,8 @@ def _dropped(delegate: DelegateRecord) -> Mismatch:
         stage="lower",
         pass_name=culprit if culprit == "serializer" else None,  # dead code goes in whichever pass comes next
         message=(
-            f"{delegate.name} ({delegate.backend}) is called with {len(delegate.inputs)} inputs, its TOSA graph has "
-            f"{len(delegate.tosa_inputs)}: input {where} is gone{after}{effect}"
+            f"{delegate.name} ({delegate.backend}) is called with {counted_as(len(delegate.inputs), 'input')}, "
+            f"its TOSA graph has {len(delegate.tosa_inputs)}: input {where} is gone{after}{effect}"
         ),
         measured={"called_with": len(delegate.inputs), "takes": len(delegate.tosa_inputs), "shifted": shifted},
     )

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.case.errors import BadInput
+from harness.case.wording import counted_as
 from harness.compat.snapshots import PassTrace
 from harness.ethosu.equivalence import payload_difference
 from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle, headline
@@ -43,7 +44,7 @@ def judge(observation: Observation) -> list[Mismatch]:
 
 def _programs(first: tuple[DelegateRecord, ...], second: tuple[DelegateRecord, ...]) -> list[Mismatch]:
     if len(first) != len(second):
-        text = f"two lowerings of the same graph give {len(first)} and then {len(second)} delegates"
+        text = f"two lowerings of the same graph give {len(first)} and then {counted_as(len(second), 'delegate')}"
         return [_mismatch("delegates differ", "lower", text)]
     for one, other in zip(first, second, strict=True):
         if one.tosa != other.tosa:
@@ -89,7 +90,7 @@ def _block_differences(one: TosaBlock, other: TosaBlock) -> Iterator[str]:
             words = [f"{item.op} of {', '.join(item.inputs)}" for item in (first, second)]
             yield f"operator {first.index} is {words[0]} and then {words[1]}"
     if len(one.operators) != len(other.operators):
-        yield f"{len(one.operators)} and then {len(other.operators)} operators"
+        yield f"{len(one.operators)} and then {counted_as(len(other.operators), 'operator')}"
     for name, tensor in one.tensors.items():
         twin = other.tensors.get(name)
         if twin is None:

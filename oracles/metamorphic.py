@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.case.arrays import Array
+from harness.case.wording import counted_as
 from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
 from harness.evidence.references import TOSA, place
 from harness.pipeline.probes.results import TwinRun
@@ -63,13 +64,15 @@ def _compared(
         at = int(np.argmax(distance))
         steps, unit = _in_steps(min(float(distance.flat[at]), LARGEST), domain)
         text = (
-            f"{head}output {number} {list(one.shape)}, {origin}: {int(apart.sum())} of {one.size} elements differ; "
-            f"worst at {place(one, at)}: original {one.flat[at]:g}, twin {other.flat[at]:g}, {steps:g} {unit} apart"
+            f"{head}output {number} {list(one.shape)}, {origin}: "
+            f"{int(apart.sum())} of {counted_as(one.size, 'element')} differ; "
+            f"worst at {place(one, at)}: original {one.flat[at]:g}, twin {other.flat[at]:g}, "
+            f"{counted_as(steps, unit)} apart"
         )
         measured: Measured = {
             "elements": int(apart.sum()),
             "distance": steps,
-            "unit": unit,
+            "unit": f"{unit}s",
             "output": number,
             "input": index,
         }
@@ -89,7 +92,7 @@ def _distance(one: Array, other: Array, apart: Array) -> Array:
 
 
 def _in_steps(distance: float, domain: Domain | None) -> tuple[float, str]:
-    return (distance / domain.scale, "steps") if domain is not None else (distance, "units")
+    return (distance / domain.scale, "step") if domain is not None else (distance, "unit")
 
 
 ORACLE = Oracle(

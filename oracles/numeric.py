@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from harness.case.arrays import Array
+from harness.case.wording import counted_as
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, legs_to_judge
 from harness.evidence.comparing import Comparison, compare, comparisons
 from harness.evidence.inspection.surroundings import seen_place
@@ -95,14 +96,15 @@ def _mismatch(
     envelope = allowed[run][worst.output]
     everywhere = np.abs(got.astype(np.float64) - wanted) / worst.unit
     distance = abs(float(got.flat[at]) - float(wanted.flat[at])) / worst.unit
-    unit = "steps" if worst.steps else "float32 epsilons of the largest value"
+    apart = counted_as(f"{distance:.4g}", "step" if worst.steps else "float32 epsilon")
+    largest = "" if worst.steps else " of the largest value"
     elements = int(np.sum(worst.excess > 0))
     kind = kind if in_range else f"{kind}{OUT_OF_RANGE}"
     message = (
         f"output {worst.output} {list(wanted.shape)}, {worst.item.origin} input {run}: "
-        f"{elements} of {wanted.size} elements outside what rounding allows; "
+        f"{elements} of {counted_as(wanted.size, 'element')} outside what rounding allows; "
         f"worst at {place(wanted, at)}: {leg} {float(got.flat[at]):.6g}, {reference} {float(wanted.flat[at]):.6g}, "
-        f"{distance:.4g} {unit} apart (mean over the output {np.mean(everywhere):.4g}), "
+        f"{apart}{largest} apart (mean over the output {np.mean(everywhere):.4g}), "
         f"allowed {float(envelope.low.flat[at]):.6g} to {float(envelope.high.flat[at]):.6g} "
         f"(one {'step' if worst.steps else 'epsilon'} is {worst.unit:.6g})"
         f"{_codes(worst, got, wanted, observation)}"
@@ -153,13 +155,13 @@ def _disagreement(observation: Observation, found: Difference) -> Mismatch:
     item = observation.inputs[found.run]
     wanted, got = (observation.legs[name].outputs[found.run][found.output] for name in found.legs)
     finite = math.isfinite(found.distance)
-    unit = "units" if found.unit is None else "steps"
-    apart = f", {found.distance:.4g} {unit} apart" if finite else ""
+    unit = "unit" if found.unit is None else "step"
+    apart = f", {counted_as(f'{found.distance:.4g}', unit)} apart" if finite else ""
     step = "" if found.unit is None else f" (one step is {found.unit:.6g})"
     message = (
         f"output {found.output} {list(wanted.shape)}, {item.origin} input {found.run}: "
-        f"{found.elements} of {wanted.size} elements differ between legs that ran the same program "
-        f"(on {found.runs} of {len(observation.inputs)} inputs); worst at {place(wanted, found.at)}: "
+        f"{found.elements} of {counted_as(wanted.size, 'element')} differ between legs that ran the same program "
+        f"(on {found.runs} of {counted_as(len(observation.inputs), 'input')}); worst at {place(wanted, found.at)}: "
         f"{found.legs[1]} {got.flat[found.at]:.6g}, {found.legs[0]} {wanted.flat[found.at]:.6g}{apart}{step}"
     )
     return Mismatch(
@@ -169,7 +171,7 @@ def _disagreement(observation: Observation, found: Difference) -> Mismatch:
         message=message,
         measured={
             **_finite(distance=found.distance),
-            "unit": unit,
+            "unit": f"{unit}s",
             **({"step": found.unit} if found.unit is not None else {}),
             "elements": found.elements,
             "of": int(wanted.size),

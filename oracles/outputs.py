@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.case.arrays import Array
+from harness.case.wording import counted_as
 from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
 from harness.evidence.references import compiled_legs, reference_leg
 
@@ -43,13 +44,14 @@ def judge(observation: Observation) -> list[Mismatch]:
 
 def _difference(got: tuple[Array, ...], wanted: tuple[Array, ...]) -> tuple[str, str] | None:
     if len(got) != len(wanted):
-        return "count", f"returned {len(got)} outputs, the module returns {len(wanted)}"
+        return "count", f"returned {counted_as(len(got), 'output')}, the module returns {len(wanted)}"
     for index, (one, other) in enumerate(zip(got, wanted, strict=True)):
         if one.shape != other.shape:
             return "shape", f"output {index} has shape {list(one.shape)}, expected {list(other.shape)}"
         if one.dtype != other.dtype:
             return "dtype", (
-                f"output {index} is {one.dtype} ({one.nbytes} bytes), expected {other.dtype} ({other.nbytes} bytes)"
+                f"output {index} is {one.dtype} ({counted_as(one.nbytes, 'byte')}), "
+                f"expected {other.dtype} ({counted_as(other.nbytes, 'byte')})"
             )
     return None
 

@@ -14,13 +14,13 @@ from harness.campaign.holding import hold
 from harness.campaign.run_folder import CASES
 from harness.case.interrupts import deferred
 from harness.case.target import parse_target
+from harness.case.wording import counted_as
 from harness.cli.console import Reporter
 from harness.cli.environment import need_environment
 from harness.cli.options import correction_option, jobs_option, json_option, out_option, probes_option, seed_option
 from harness.cli.results import finish, write_json
 from harness.corrections import chosen
 from harness.pipeline.probes import ProbeMode
-from harness.reports.listing import counted_as
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.masking import Masking
 from harness.workers.pool import Pool

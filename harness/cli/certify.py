@@ -21,6 +21,7 @@ from harness.campaign.certify.patching import patch_difference
 from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
 from harness.case.interrupts import command, deferred
+from harness.case.wording import counted_as
 from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, seed_option
 from harness.cli.results import write_json
@@ -28,7 +29,6 @@ from harness.cli.stages import Stages
 from harness.compat.releases import installed, release_line
 from harness.corrections import Correction, chosen, corrections, find_correction
 from harness.corrections.patch import diff_of, patched_package
-from harness.reports.listing import counted_as
 from harness.triage.corpus import corpus_folders, entries
 from harness.workers.pool import Pool
 from harness.workers.protocol import named_by
@@ -62,7 +62,7 @@ def certify(
     NAMES are corrections or .py files that define one; default: every correction that the installed release needs.
     Exit status 1: one was refused.
 
-    Example: armdiff certify neg-rescaled --graphs 50
+    Example: armdiff certify fused-activation-keeps-clamp --graphs 5
     """
     wanted = _wanted(names)
     need_environment()

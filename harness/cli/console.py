@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.status import Status
 
 from harness.campaign.campaign import Progress
-from harness.reports.listing import counted_as
+from harness.case.wording import counted_as
 from harness.workers.protocol import CaseResult
 
 PLAIN_EVERY = 20.0

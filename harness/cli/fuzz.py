@@ -22,6 +22,7 @@ from harness.campaign.holding import hold
 from harness.campaign.run_folder import Run, previous_run, read_run, set_aside
 from harness.case.errors import ArmdiffError, BadInput
 from harness.case.interrupts import command
+from harness.case.wording import counted_as
 from harness.cli.console import Reporter
 from harness.cli.environment import need_engine, need_environment
 from harness.cli.options import (
@@ -47,7 +48,6 @@ from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.concluding import Concluding
-from harness.reports.listing import counted_as
 from harness.reports.reporting import make_report, write
 from harness.triage.corpus import Entry, corpus_folders, judged_by, with_corrections
 from harness.triage.given import known_entries

@@ -72,8 +72,9 @@ class ShardItem(pytest.Item):
         from harness.campaign.holding import hold
         from harness.campaign.run_folder import set_aside
         from harness.case.target import DEFAULT_TARGETS, parse_target
+        from harness.case.wording import counted_as
         from harness.cli.options import read_seconds
-        from harness.reports.listing import counted_as, listing, verdict
+        from harness.reports.listing import listing, verdict
         from harness.workers.pool import Pool
 
         option = self.config.option

@@ -24,6 +24,7 @@ from harness.case.case import case_digest
 from harness.case.errors import BadInput
 from harness.case.interrupts import command, deferred
 from harness.case.reading import read_case
+from harness.case.wording import counted_as
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -37,7 +38,6 @@ from harness.cli.options import (
 from harness.cli.results import write_json
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
-from harness.reports.listing import counted_as
 from harness.triage.corpus import Entry, bugs_of, corpus_folders, known_by, with_corrections
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries

@@ -25,6 +25,7 @@ from harness.case.case import Case
 from harness.case.errors import BadInput
 from harness.case.interrupts import Interrupted, command
 from harness.case.reading import file_of, read_case
+from harness.case.wording import counted_as
 from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import (
     correction_option,
@@ -40,7 +41,7 @@ from harness.cli.results import finish, write_json
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
-from harness.reports.listing import counted_as, with_unjudged
+from harness.reports.listing import with_unjudged
 from harness.reports.programs import keep, programs_of
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.findings import DOMAINS

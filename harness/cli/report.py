@@ -17,13 +17,13 @@ import click
 
 from harness.campaign.run_folder import Run, previous_run, read_evidence, unfinished
 from harness.case.errors import BadInput
+from harness.case.wording import counted_as
 from harness.cli.options import json_option, known_option
 from harness.cli.results import write_json
 from harness.corrections import corrections
 from harness.reports.reporting import Report, report_on, tallied, write
 from harness.reports.reporting.issues import MOST, Filed, issues, read_filed, write_issues
 from harness.reports.reporting.merging import missing_shards
-from harness.reports.reporting.words import counted
 from harness.triage.corpus import Entry, corpus_folders, judged_by, with_corrections
 from harness.triage.given import known_entries
 
@@ -81,7 +81,7 @@ def report(
     if json_file != "-":
         click.echo(verdict.sentence)
         for place, bug in enumerate(made.new, 1):
-            click.echo(f"  {place}. {bug.title}: {counted(bug.hits, 'case')} on {', '.join(bug.targets)}")
+            click.echo(f"  {place}. {bug.title}: {counted_as(bug.hits, 'case')} on {', '.join(bug.targets)}")
         for file in verdict.files:
             click.echo(str(file))
     if issues_folder is not None:

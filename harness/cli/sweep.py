@@ -16,6 +16,7 @@ from harness.case.case import Case
 from harness.case.errors import BadInput
 from harness.case.reading import read_case
 from harness.case.target import parse_target
+from harness.case.wording import counted_as
 from harness.cli.console import Reporter
 from harness.cli.environment import need_environment
 from harness.cli.options import (
@@ -29,7 +30,6 @@ from harness.cli.options import (
 )
 from harness.cli.results import finish
 from harness.corrections import chosen
-from harness.reports.listing import counted_as
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
 from harness.workers.pool import Pool
 from harness.workers.protocol import SweepTask, Task

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from harness.case.errors import BadInput
+from harness.case.wording import counted_as
 from harness.cli.environment import installed_line
 from harness.cli.options import (
     ignore_option,
@@ -109,7 +110,8 @@ def vela(
     )
     if json_file != "-":
         where = ", ".join(f"{count} on {name}" for name, count in tally.programs.items())
-        head = f"{tally.programs.total()} programs ({where}), {tally.operators} operators, in {spent:.0f} s"
+        size = f"{counted_as(tally.programs.total(), 'program')} ({where}), {counted_as(tally.operators, 'operator')}"
+        head = f"{size}, in {spent:.0f} s"
         click.echo("\n".join([f"{head} ({rate:.0f} a minute)", installed_line(), "", *listing(tally, verbose=verbose)]))
         click.echo(verdict(tally))
     if interrupted:
@@ -161,7 +163,7 @@ def _reported(results: Iterator[Result], tally: VelaTally) -> Iterator[Result]:
             last = time.monotonic()
             count = tally.programs.total()
             click.echo(
-                f"armdiff: {count} programs, {60 * count / (last - started):.0f} a minute, "
-                f"{len(tally.findings)} findings ({len(tally.new)} not known)",
+                f"armdiff: {counted_as(count, 'program')}, {60 * count / (last - started):.0f} a minute, "
+                f"{counted_as(len(tally.findings), 'finding')} ({len(tally.new)} not known)",
                 err=True,
             )

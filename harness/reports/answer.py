@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import Literal
 
 from harness.campaign.summary import Tally
+from harness.case.wording import counted_as
 from harness.compat.releases import installed, release_line
 from harness.pipeline.engines import NOT_ASKED
 from harness.pipeline.profile import Profile
 from harness.reports.deployment import lines as deployment_lines
 from harness.reports.linting import Problem, Subject, line_of, problems_of, verdict_of
-from harness.reports.listing import about_the_run, counted_as, described, with_unjudged
+from harness.reports.listing import about_the_run, described, with_unjudged
 from harness.triage.unjudged import counting
 
 Detail = Literal["quiet", "normal", "full"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from harness.case.call_sites import CallSites, node_called
 from harness.case.target import parse_target
+from harness.case.wording import counted_as
 from harness.pipeline.profile import Error, Fallback, OutputError, Profile
-from harness.reports.listing import counted_as
 
 SHOWN = 8
 """Outputs, and reasons for fallback, that are listed."""

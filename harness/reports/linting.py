@@ -23,8 +23,8 @@ from harness.campaign.summary import Tally, rank
 from harness.case.call_sites import CallSite, CallSites, node_called
 from harness.case.case import Graph, maker_of
 from harness.case.chains import contains_in_order, operator_chain, plain_name
+from harness.case.wording import counted_as
 from harness.evidence.observation import CRASH, oracle_named
-from harness.reports.listing import counted_as
 from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry
 from harness.triage.findings import Finding, measured_size
@@ -227,7 +227,7 @@ def _size(findings: Sequence[Finding]) -> str:
     if "elements" not in measured or "of" not in measured:
         return f"off by {size}"
     output = f" of output {measured['output']}" if "output" in measured else ""
-    return f"{measured['elements']} of {measured['of']} elements{output} wrong, by up to {size}"
+    return f"{measured['elements']} of {counted_as(str(measured['of']), 'element')}{output} wrong, by up to {size}"
 
 
 def _distance(finding: Finding) -> float:

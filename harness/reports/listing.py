@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from harness.campaign.replay_command import Again
 from harness.campaign.summary import Tally, by_cause
+from harness.case.wording import counted_as
 from harness.evidence.observation import oracle_named
 from harness.triage.corpus import Entry
 from harness.triage.findings import Finding, measured_size
@@ -60,13 +61,6 @@ def listing(tally: Tally, *, verbose: bool = False) -> list[str]:
     lines += _proofs(known, tally)
     lines += _in_full(f"{INFORMATION}: {len(tally.information)}", tally.information, tally.again)
     return [*lines, *about_the_run(tally)]
-
-
-def counted_as(count: int, noun: str) -> str:
-    """``1 finding``, ``3 findings``, ``0 entries``."""
-    if count == 1:
-        return f"{count} {noun}"
-    return f"{count} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count} {noun}s"
 
 
 def _headed(findings: Sequence[Finding], state: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from harness.reports.listing import RESEMBLING, counted_as, in_short
+from harness.case.wording import counted_as
+from harness.reports.listing import RESEMBLING, in_short
 from harness.tosa.program import lines as program_lines
 from harness.tosa.tally import VelaTally
 from harness.triage.buckets import any_family

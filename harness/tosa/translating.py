@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from harness.artifacts.tosa import TosaBlock, TosaTensor, decode_tosa
 from harness.case.errors import BadInput
 from harness.compat.tosa_writer import WrittenOperator, WrittenTensor, write_tosa
+from harness.locate.divergence.draws import indexed_rows
 from harness.tosa.program import BITS, SHAPE, Operator, Program, Tensor
 
 _STORED = {"BOOL": "?", "INT8": "<i1", "INT16": "<i2", "INT32": "<i4", SHAPE: "<i8"}
@@ -39,8 +40,9 @@ def from_flatbuffer(tosa: bytes) -> Program:
     if len(graph.blocks) != 1:
         raise BadInput("TOSA flatbuffer", f"has {len(graph.blocks)} blocks", "give a graph without control flow")
     block = graph.main
+    rows = indexed_rows(block)
     return Program(
-        tensors=tuple(_tensor(item) for item in _used(block)),
+        tensors=tuple(_tensor(item, rows.get(item.name)) for item in _used(block)),
         operators=tuple(
             Operator(item.op, item.inputs, item.outputs, dict(item.attributes))
             for item in block.operators
@@ -56,13 +58,14 @@ def _used(block: TosaBlock) -> list[TosaTensor]:
     return [item for item in block.tensors.values() if item.name in names | set(block.inputs) | set(block.outputs)]
 
 
-def _tensor(item: TosaTensor) -> Tensor:
+def _tensor(item: TosaTensor, rows: int | None) -> Tensor:
+    """A tensor; an input of indices is confined to the rows that there are."""
     if item.dtype not in BITS:
         raise BadInput(
             f"TOSA tensor {item.name}", f"is {item.dtype}", "give a graph of integers: an Ethos-U has no other"
         )
     if item.data is None:
-        return Tensor(item.name, item.shape, item.dtype)
+        return Tensor(item.name, item.shape, item.dtype, span=None if rows is None else (0, rows - 1))
     return Tensor(item.name, item.shape, item.dtype, tuple(int(value) for value in item.values().ravel()))
 
 

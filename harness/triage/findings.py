@@ -21,6 +21,7 @@ import msgspec
 from harness.case.case import Case
 from harness.case.chains import operator_chain
 from harness.case.place import Place
+from harness.case.wording import counted_as
 from harness.evidence.inspection.surroundings import case_place
 from harness.evidence.observation import CRASH, Mismatch
 from harness.triage.buckets import bucket_of
@@ -99,4 +100,7 @@ def finding_of(mismatch: Mismatch, case: Case, path: str, detail: str = "") -> F
 def measured_size(measured: Mapping[str, Any]) -> str:
     """The size of a mismatch for a listing: ``13 steps``, or nothing."""
     distance = measured.get("distance", measured.get("excess"))
-    return "" if distance is None else f"{distance:g} {measured.get('unit', '')}".rstrip()
+    if distance is None:
+        return ""
+    unit = measured.get("unit")
+    return counted_as(float(distance), unit.removesuffix("s")) if unit else f"{distance:g}"

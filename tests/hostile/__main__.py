@@ -1,7 +1,11 @@
 """Mutate files that armdiff reads, and have it read them: each is read, or refused in one line; nothing else is raised.
 
-Cases, corpus entries, the files of runs and checkpoints of a reduction are mutated as bytes and, where they are JSON,
-as trees. Everything runs in this process. Exit status 1 if anything but ``BadInput`` or ``CannotRun`` was raised.
+Cases with their tensors, corpus entries, the files of runs, checkpoints of a reduction, TOSA flatbuffers and what
+``disasm`` lists are mutated as bytes and, where they are JSON, as trees. Everything runs in this process. Exit status 1
+if anything but ``BadInput`` or ``CannotRun`` was raised.
+
+``files/`` holds what the corpus entry ``neg-ignores-scale`` compiles to for ``ethos-u55-128`` on executorch 1.5.1: the
+program, its delegate's payload, and what Vela's command line writes for its flatbuffer.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +29,15 @@ from harness.artifacts.tosa import decode_tosa
 from harness.campaign.certify.evidence import stored_certificate
 from harness.campaign.reduction.search import begin
 from harness.campaign.run_folder import read_evidence
-from harness.case.errors import ArmdiffError
+from harness.case.building import load_tensors
+from harness.case.errors import ArmdiffError, BadInput
 from harness.case.reading import decode_case, read_case
 from harness.cli.command import main as armdiff
+from harness.tosa.translating import from_flatbuffer
 from harness.triage.corpus import read_entry
 from tests.unit.reporting_runs import each_target, finding, make_run
 
+FILES = Path(__file__).resolve().parent / "files"
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 WORDS: tuple[Any, ...] = (
     None,
@@ -90,13 +98,29 @@ def mutated_tree(data: bytes, rng: random.Random) -> bytes:
     return json.dumps(tree).encode()
 
 
-def read_report(folder: Path) -> None:
-    """The verb ``report`` on a run's folder."""
-    result = CliRunner().invoke(armdiff, ["report", str(folder)])
+def run_verb(*words: str, statuses: Sequence[int]) -> None:
+    """A verb in this process.
+
+    :raises BadInput: with what it said, if it ended with 2.
+    """
+    result = CliRunner().invoke(armdiff, words)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    if result.exit_code not in (0, 1, 2):
+    if result.exit_code not in statuses:
         raise AssertionError(f"status {result.exit_code}: {result.output[-300:]}")
+    if result.exit_code == 2:
+        raise BadInput("armdiff", result.output.strip(), "")
+
+
+def read_report(folder: Path) -> None:
+    """The verb ``report`` on a run's folder, which may end with any of its statuses."""
+    with suppress(BadInput):
+        run_verb("report", str(folder), statuses=(0, 1, 2))
+
+
+def list_commands(file: Path) -> None:
+    """The verb ``disasm`` on a file: a listing, or one line."""
+    run_verb("disasm", str(file), statuses=(0, 2))
 
 
 def subjects(folder: Path) -> list[tuple[str, Path, Callable[[], Any]]]:
@@ -124,6 +148,18 @@ def subjects(folder: Path) -> list[tuple[str, Path, Callable[[], Any]]]:
         own = folder / f"{len(found)}.tosa"
         own.write_bytes(source.read_bytes())
         found.append(("TOSA", own, lambda own=own: decode_tosa(own.read_bytes())))
+        found.append(("TOSA program", own, lambda own=own: from_flatbuffer(own.read_bytes())))
+        found.append(("disasm", own, lambda own=own: list_commands(own)))
+    for source in sorted(FILES.iterdir()):
+        own = folder / source.name
+        own.write_bytes(source.read_bytes())
+        found += [(f"disasm {source.suffix}", own, lambda own=own: list_commands(own))] * 3
+    for source in sorted((CORPUS / "seeds").glob("*/tensors.safetensors")):
+        own = folder / source.parent.name / source.name
+        own.parent.mkdir()
+        own.write_bytes(source.read_bytes())
+        told = decode_case((source.parent / "case.json").read_bytes())
+        found.append(("tensors", own, lambda own=own, told=told: load_tensors(told, own.parent)))
     case = decode_case((CORPUS / "found" / "neg-ignores-scale" / "case.json").read_bytes())
     checkpoint = folder / "reduction.json"
     checkpoint.write_bytes(msgspec.json.encode(begin("v1/numeric/x", case)))

@@ -74,7 +74,7 @@ def test_the_mismatch_measures_the_worst_element_in_steps():
     assert (found.measured["elements"], found.measured["of"], found.measured["inputs"]) == (2, 3, 1)
     assert (
         "output 0 [3], calibration input 0: 2 of 3 elements differ between legs that ran the same program (on 1 of 1 "
-        "inputs); worst at [2]: ethos-u-model 3.5, tosa-reference 2, 3 steps apart (one step is 0.5)" in found.message
+        "input); worst at [2]: ethos-u-model 3.5, tosa-reference 2, 3 steps apart (one step is 0.5)" in found.message
     )
 
 

@@ -43,7 +43,7 @@ def test_wrong_values_of_a_stream_are_told_beside_the_right_ones(monkeypatch):
     copy = {**feature_map("IFM", shape, 0), "IFM_DEPTH_M1": 1, **ofm(U55, shape, 64), **kernel()}
     verified = streamed(monkeypatch, [*operation(U55, "OP_POOL", 1, copy), STOP])
     said = executed(verified, ETHOS)
-    assert said.startswith("m, output 0 [1, 2, 2]: 1 of 4 elements are wrong, by up to 1\n")
+    assert said.startswith("m, output 0 [1, 2, 2]: 1 of 4 elements is wrong, by up to 1\n")
     assert [line.split() for line in said.splitlines()[1:]] == [
         ["index", "[0,1,1]"],
         ["expected", "5"],

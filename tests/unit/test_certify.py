@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.campaign.certify.deciding import outcome_of, refuses, remaining, tally, verdict_on
+from harness.campaign.certify.deciding import met_in_vela, outcome_of, refuses, remaining, tally, verdict_on
 from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
 from harness.campaign.certify.page import markdown
 from harness.campaign.certify.reduced_case import cuts, smallest
@@ -100,6 +100,17 @@ def test_velas_wrong_output_is_the_same_finding_at_another_step():
     stock, moved, other = wrong("TABLE", 0), wrong("REDUCE_MIN", 0), wrong("TABLE", 1)
     assert outcome_of(Comparison(variant=(NEG,), what="w", stock=(stock,), corrected=(moved,)), ()) == "alike"
     assert outcome_of(Comparison(variant=(NEG,), what="w", stock=(stock,), corrected=(moved, other)), ()) == "worse"
+
+
+def test_a_bug_of_velas_that_a_correction_leads_to_is_named(tmp_path, default_line):
+    hazard = msgspec.structs.replace(finding(B), pass_name="Vela")
+    alone = Comparison(variant=(NEG,), what="w", corrected=(hazard,))
+    assert met_in_vela(alone, [entry(tmp_path, "vela-bug", B)]).startswith("Vela's bug vela-bug, which it resembles")
+    assert met_in_vela(alone, ()) == "a bug of Vela that no corpus entry describes"
+    own = Comparison(variant=(NEG,), what="w", corrected=(hazard, finding(A)))
+    assert met_in_vela(own, ()) == "", "the correction is to blame for the other one"
+    stock = Comparison(variant=(NEG,), what="w", stock=(hazard,), corrected=(hazard,))
+    assert met_in_vela(stock, ()) == ""
 
 
 def test_only_workarounds_may_round_otherwise():

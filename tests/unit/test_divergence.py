@@ -13,7 +13,7 @@ from harness.case.errors import BadInput
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.featuremap import FeatureMap, addresses, write
 from harness.ethosu.memory import Memory
-from harness.locate.divergence import origin
+from harness.locate.divergence import comparing, origin
 from harness.locate.divergence.difference import difference, where
 from harness.locate.divergence.draws import Draw, random_draws
 from harness.locate.divergence.explaining import Run
@@ -21,6 +21,7 @@ from harness.locate.divergence.matching import LINEAR, Layout, Placement, view, 
 from harness.locate.divergence.origin import Origin, find_origin
 from harness.locate.divergence.replaying import Move, Player, Store, program_of
 from harness.locate.divergence.tracing import Owners, Stored, trace
+from harness.pipeline.legs.tosa_reference import ReferenceModelError
 from tests.unit.artifacts import block, value
 from tests.unit.ethosu.assembling import STOP, U55, Commands, feature_map, io, kernel, ofm, operation, payload
 
@@ -223,6 +224,42 @@ def test_random_draws_divide_by_no_zero(monkeypatch: pytest.MonkeyPatch) -> None
         assert 0 not in divisors
         assert -1 not in divisors
     assert drawn("sum") == ()
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_random_indices_name_rows_that_are_there(monkeypatch: pytest.MonkeyPatch, moved: bool) -> None:
+    tensors = [value("x", (1, 5, 2)), value("i", (2, 2), "INT32"), value("j", (1, 4), "INT32"), value("y", (1, 4, 2))]
+    between = "RESHAPE" if moved else "ADD"  # what is computed first may lie anywhere
+    operators = [(between, ["i"], ["j"]), ("GATHER", ["x", "j"], ["y"])]
+    graph = TosaGraph("1.0", (block(["x", "i"], ["y"], operators, tensors),))
+    monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph)
+    found = np.concatenate([draw.arrays[1].ravel() for draw in random_draws(b"", 8, 0)])
+    assert found.dtype == np.int32
+    assert (set(found.tolist()) == set(range(5))) == moved
+    assert any(abs(int(draw.arrays[0].min())) > 5 for draw in random_draws(b"", 8, 0))
+
+
+def test_a_draw_that_tosa_does_not_define_stops_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = [*_step(0, 64, IFM_REGION=7), STOP]
+    given = payload(U55, broken, [io((4,), 0)], [io((4,), 64)])
+    monkeypatch.setattr(comparing, "payload_io", lambda *_: _Plain())
+    draw = Draw("one", (np.zeros(4, np.int8),))
+
+    def refuses(*_: Any) -> Any:
+        raise ReferenceModelError("TOSA_UNPREDICTABLE")
+
+    monkeypatch.setattr(comparing, "run_flatbuffer", lambda *_: [np.zeros(4, np.int8)])
+    assert comparing.compare_delegate(b"", given, "ethos-u55-128", [draw]).stopped
+    monkeypatch.setattr(comparing, "run_flatbuffer", refuses)
+    found = comparing.compare_delegate(b"", given, "ethos-u55-128", [draw])
+    assert (found.stopped, found.refused, found.compared) == (None, ("one: TOSA_UNPREDICTABLE",), 0)
+
+
+class _Plain:
+    """Inputs that are passed on as they are."""
+
+    def payload_inputs(self, arrays: Any) -> Any:
+        return arrays
 
 
 def _map(**changes: Any) -> FeatureMap:

@@ -12,6 +12,7 @@ from junitparser import JUnitXml
 
 from harness.campaign.run_folder import Minimized
 from harness.case.case import encode_case
+from harness.reports.bugs.verifying import NEEDS_ENGINE
 from harness.reports.reporting import make_report, write_reports
 from harness.reports.reporting.page import html as page
 from tests.unit.reporting_runs import (
@@ -217,6 +218,22 @@ def test_a_repro_that_did_not_run_is_not_praised(tmp_path, repro):
     text = page(make_report(run, (), None), tmp_path)
     assert "✓ repro" not in text
     assert ("✗ repro.py does not show" if repro == "does not show" else "repro.py was not verified") in text
+
+
+def test_a_repro_that_needs_an_ethos_u_is_no_failure_and_the_card_says_what_executes_the_stream(tmp_path):
+    item = Minimized(
+        bucket=finding().bucket,
+        final="f",
+        origin="",
+        case="",
+        operators=("relu",),
+        state="minimized",
+        repro=NEEDS_ENGINE,
+    )
+    run = make_run(tmp_path, each_target("relu", findings=[finding()]), minimized=[item])
+    text = page(make_report(run, (), None), tmp_path)
+    assert "repro.py was not verified" not in text
+    assert "It runs no command stream: an Ethos-U does, or armdiff's model of it" in text
 
 
 def empty(folder):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.campaign.campaign import write_case
-from harness.campaign.certify.deciding import by_bucket, outcome_of, refuses, remaining, tally, verdict_on
+from harness.campaign.certify.deciding import by_bucket, met_in_vela, outcome_of, refuses, remaining, tally, verdict_on
 from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Verdict
 from harness.campaign.certify.reduced_case import smallest
 from harness.campaign.certify.store import Store
@@ -137,7 +137,8 @@ class Certifier:
             bad = [item for item, outcome in found if refuses(outcome, one)]
             if bad:
                 counterexample = self._counterexample(bad, corpus)
-                trouble = {"nothing else moved" if step.alone else "all corrections together": counterexample.what}
+                where = "nothing else moved" if step.alone else "all corrections together"
+                trouble = {where: _told(counterexample, words)}
                 break
         verdict, why = verdict_on(bug, trouble)
         return self._filled(correction, verdict, why, shown, moved, counterexample)
@@ -305,8 +306,16 @@ class Certifier:
         return Comparison(variant=words, what="a run ends the process", stock=stock, corrected=corrected)
 
     def _counterexample(self, bad: Sequence[_Compared], corpus: Sequence[Entry]) -> Counterexample:
-        """The smallest case that refuses, if possible one without a stock finding, cut down while it does so alike."""
-        first = min(bad, key=lambda item: (len(item.comparison.stock), len(item.case.graph.nodes), item.path))
+        """The smallest case that refuses, cut down while it does so alike.
+
+        If possible one that is no bug of Vela's, and one without a stock finding.
+        """
+
+        def rank(item: _Compared) -> tuple[bool, int, int, str]:
+            row = item.comparison
+            return bool(met_in_vela(row, corpus)), len(row.stock), len(item.case.graph.nodes), item.path
+
+        first = min(bad, key=rank)
         outcome = outcome_of(first.comparison, corpus)
         words = first.comparison.variant
         seen: dict[str, _Compared] = {}
@@ -332,9 +341,22 @@ class Certifier:
             what=row.apart or next((item.message for item in row.corrected), row.what),
             chain=operator_chain(case.graph),
             nodes=len(case.graph.nodes),
+            vela=met_in_vela(row, corpus),
             stock=by_bucket(row.stock),
             corrected=by_bucket(row.corrected),
         )
+
+
+def _told(found: Counterexample, words: Variant) -> str:
+    """What refuses, in one line with what to do about it."""
+    if not found.vela:
+        return found.what
+    asked = " ".join(f"--correction {word}" for word in words) if len(words) == 1 else "--correction all"
+    return (
+        f"on {found.target} the corrected program meets {found.vela}, and stock's program does not ({found.what}); "
+        f"no other case refuses for another reason. 'armdiff check MODEL --target {found.target} {asked}' says whether "
+        "your model meets it"
+    )
 
 
 def _functions(correction: Correction) -> Iterator[Function]:

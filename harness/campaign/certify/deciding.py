@@ -54,6 +54,19 @@ def _is_vela_s(finding: Finding) -> bool:
     return finding.stage == VELA_STAGE or finding.pass_name == "Vela"
 
 
+def met_in_vela(comparison: Comparison, corpus: Sequence[Entry]) -> str:
+    """The bug of Vela that the corrected program meets and stock's does not; empty if anything else is new, too."""
+    stock = {_identity(item) for item in comparison.stock}
+    added = [item for item in comparison.corrected if not item.information and _identity(item) not in stock]
+    if not added or not all(map(_is_vela_s, added)):
+        return ""
+    entry = resembled_by(corpus, added[0])
+    if entry is None:
+        return "a bug of Vela that no corpus entry describes"
+    proved = "" if entry.knows(added[0]) else ", which it resembles and which nothing proves"
+    return f"Vela's bug {entry.name}{proved}"
+
+
 def refuses(outcome: Outcome, correction: Correction | None) -> bool:
     """Does an outcome refuse a correction (None: all of them together, workarounds among them)?"""
     return outcome == "worse" or (outcome == "rounded" and correction is not None and not correction.workaround)

@@ -74,6 +74,7 @@ class Counterexample(msgspec.Struct, frozen=True, kw_only=True):
 
     :param case: its file.
     :param nodes: operators in it.
+    :param vela: the bug of Vela that alone is new in the corrected run; empty if something else is.
     :param stock: what the oracles say of the stock run, bucket -> message; ``corrected`` likewise.
     """
 
@@ -83,6 +84,7 @@ class Counterexample(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     chain: tuple[str, ...] = ()
     nodes: int = 0
+    vela: str = ""
     stock: dict[str, str] = {}
     corrected: dict[str, str] = {}
 

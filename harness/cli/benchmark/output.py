@@ -15,12 +15,12 @@ import msgspec
 from markupsafe import Markup
 
 from harness import __version__
+from harness.case.wording import counted_as
 from harness.cli.benchmark.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
 from harness.cli.benchmark.figures import Clock, Ratio, Sample, left_out, percentile, ratio, row
 from harness.cli.benchmark.subjects import MODELS
 from harness.compat.releases import installed, release_line
 from harness.reports.reporting.svg import element, figure, text
-from harness.reports.reporting.words import counted
 
 RATIOS = {"vs_upstream_tester": UPSTREAM_TESTER, "vs_plain_sequence": PLAIN_SEQUENCE}
 _MIB = 1 << 20
@@ -110,7 +110,7 @@ def lines(outcome: Outcome) -> list[str]:
     """The benchmark for people."""
     said = [
         f"{len({item.subject for item in outcome.generated})} generated graphs, each on {', '.join(outcome.targets)}; "
-        f"{counted(outcome.rounds, 'round')}",
+        f"{counted_as(outcome.rounds, 'round')}",
         "",
         f"{'':18}{'graphs':>8}{'graphs/min':>12}{'median':>10}{'p90':>10}{'processor':>12}{'memory':>12}",
     ]

@@ -15,6 +15,7 @@ import numpy as np
 
 from harness.artifacts.tosa import SHAPE, TosaOperator, TosaTensor
 from harness.case.arrays import Array
+from harness.case.wording import counted_as
 from harness.compat.snapshots import NodeState, PassTrace, Ref, base
 from harness.evidence.inspection.analysis import CONVOLUTIONS, Analysis
 from harness.evidence.inspection.decisions import decided, is_dequantize, is_quantize, operands, qparams_of
@@ -129,7 +130,9 @@ def _bias(
     parts = [item for item in analysis.origins.group(start.name) if item.op in CONVOLUTIONS]
     wanted = share(codes.reshape(-1), parts.index(operator), len(parts))
     if wanted.shape != stored.shape:
-        yield JudgedConstant(tensor.name, "unmatched", message=f"has {stored.size} elements, the bias {wanted.size}")
+        yield JudgedConstant(
+            tensor.name, "unmatched", message=f"has {counted_as(stored.size, 'element')}, the bias {wanted.size}"
+        )
         return
     if not stored.any() and _added_after(codes.reshape(-1), start, analysis):
         wanted = np.zeros_like(stored)
@@ -316,9 +319,8 @@ def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, orig
     at = int(np.argmax(wrong))
     place = [int(axis) for axis in np.unravel_index(at, stored.shape)]
     count = int(wrong.sum())
-    text = (
-        f"{count} of {stored.size} elements differ{moved}; at {place} it is {stored.flat[at]}, expected {low.flat[at]}"
-    )
+    text = f"{count} of {counted_as(stored.size, 'element')} differ{moved}; "
+    text += f"at {place} it is {stored.flat[at]}, expected {low.flat[at]}"
     text += _distinct(stored[wrong], low[wrong])
     return JudgedConstant(name, "wrong", kind, text, origin, measured={"elements": count})
 

@@ -116,6 +116,9 @@ def compare_delegate(
     stopped: StreamError | None = None
     for draw in draws:
         execution = execute(decoded, io.payload_inputs(draw.arrays), configuration, commands=commands)
+        if execution.outputs is None and (undefined := _refusal(tosa, draw)):
+            refused.append(undefined)
+            continue
         issues |= dict.fromkeys(execution.issues)
         steps = execution.steps if steps is None else steps
         if execution.outputs is None:
@@ -152,6 +155,17 @@ def compare_delegate(
         unimplemented=isinstance(stopped, Unimplemented),
         steps=steps or (),
     )
+
+
+def _refusal(tosa: bytes, draw: Draw) -> str:
+    """Why TOSA does not define what comes of a draw; empty if it does, or if the reference model cannot tell."""
+    try:
+        run_flatbuffer(tosa, draw.arrays)
+    except ReferenceModelError as error:
+        return f"{draw.name}: {error}"
+    except ValueError:  # it does not accept the graph
+        return ""
+    return ""
 
 
 def _incomparable(got: Sequence[Array], wanted: Sequence[Array]) -> str | None:

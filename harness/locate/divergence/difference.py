@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.case.arrays import Array
+from harness.case.wording import counted_as
 
 SHOWN = 8
 Element = tuple[tuple[int, ...], int, int]
@@ -45,8 +46,9 @@ class Difference:
 
     def __str__(self) -> str:
         return (
-            f"output {self.output}: {self.elements} of {self.of} elements differ on {self.draw} ({self.where}), "
-            f"by up to {self.largest}: {self.model} where the reference has {self.reference} at {list(self.at)}"
+            f"output {self.output}: {self.elements} of {counted_as(self.of, 'element')} differ on {self.draw} "
+            f"({self.where}), by up to {self.largest}: {self.model} where the reference has {self.reference} at "
+            f"{list(self.at)}"
         )
 
 

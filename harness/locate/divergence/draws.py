@@ -17,6 +17,7 @@ from harness.case.arrays import Array
 from harness.case.errors import BadInput
 from harness.case.traits import TOSA_MOVING
 
+_INDEXING = ("GATHER", "SCATTER")
 _LIMITS = {"INT8": ("i1", 8), "INT16": ("i2", 16), "INT32": ("i4", 32), "INT48": ("i8", 48)}
 
 
@@ -32,7 +33,7 @@ class Draw(NamedTuple):
 
 
 def random_draws(tosa: bytes, count: int, seed: int) -> tuple[Draw, ...]:
-    """Integers from the full range of every input's dtype; booleans are 0 and 1.
+    """Integers from the full range of every input's dtype; booleans are 0 and 1, indices name a row that is there.
 
     Every second draw mixes the smallest and largest value, 0, -1 and 1 into half of its elements. An input that an
     INTDIV divides by has 1 in the place of 0 and -1, of which TOSA 1.0 says that they need not be taken (-1: for the
@@ -45,11 +46,17 @@ def random_draws(tosa: bytes, count: int, seed: int) -> tuple[Draw, ...]:
     divisors = _divisors(block)
     if divisors is None:
         return ()
+    rows = indexed_rows(block)
     generator = np.random.default_rng(seed)
     draws = []
     for index in range(count):
         name, values = ("extreme", _extreme) if index % 2 else ("random", _uniform)
-        arrays = tuple(_divisible(values(generator, item), item.name in divisors) for item in tensors)
+        arrays = tuple(
+            _indices(generator, item, rows[item.name])
+            if item.name in rows
+            else _divisible(values(generator, item), item.name in divisors)
+            for item in tensors
+        )
         draws.append(Draw(f"{name} integers {index}", arrays))
     return tuple(draws)
 
@@ -72,6 +79,32 @@ def _divisors(block: TosaBlock) -> set[str] | None:
 
 def _divisible(values: Array, divides: bool) -> Array:
     return np.where((values == 0) | (values == -1), 1, values).astype(values.dtype) if divides else values
+
+
+def indexed_rows(block: TosaBlock) -> dict[str, int]:
+    """How many rows each input that GATHER or SCATTER takes for indices chooses from, whatever moves it on the way.
+
+    TOSA does not define what other indices give, and an Ethos-U85 has a limit for them in a register.
+    """
+    found: dict[str, int] = {}
+    producers = block.producers
+    for operator in block.operators:
+        if operator.op not in _INDEXING:
+            continue
+        names = [operator.inputs[1]]
+        while names:
+            name = names.pop()
+            maker = producers.get(name)
+            if name in block.inputs:
+                rows = block.tensors[operator.inputs[0]].shape[1]
+                found[name] = min(rows, found.get(name, rows))
+            elif maker is not None and maker.op in TOSA_MOVING:
+                names += maker.inputs
+    return found
+
+
+def _indices(generator: np.random.Generator, tensor: TosaTensor, rows: int) -> Array:
+    return generator.integers(0, rows, tensor.shape).astype(_range(tensor)[0])
 
 
 def _uniform(generator: np.random.Generator, tensor: TosaTensor) -> Array:

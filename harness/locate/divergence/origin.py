@@ -21,6 +21,7 @@ import numpy as np
 
 from harness.artifacts.tosa import TosaBlock
 from harness.case.place import Fact
+from harness.case.wording import counted_as
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
 from harness.ethosu.commands import field_text
@@ -78,7 +79,8 @@ class Origin:
             return f"origin unknown: {self.doubt}"
         what = f" ({self.tosa_operator} {self.tensor})" if self.tensor else ""
         text = f"step {self.step} {self.operation} at {self.offset:#06x}{what}: "
-        text += f"{self.elements} of {self.of} elements are wrong on {self.draw}" if self.elements else "suspected"
+        share = f"{self.elements} of {counted_as(self.of, 'element')}"
+        text += f"{share} are wrong on {self.draw}" if self.elements else "suspected"
         if self.repair:
             text += f"; everything is right with {self.repair}"
         return text + (f"; uncertain: {self.doubt}" if self.doubt else "")

@@ -17,6 +17,7 @@ from harness.artifacts.npz import decode_npz
 from harness.artifacts.payload_io import payload_io
 from harness.case.arrays import Array
 from harness.case.errors import ArmdiffError
+from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.machine import execute
 from harness.ethosu.records import StreamError
@@ -72,5 +73,6 @@ def _compared(what: str, expected: Array, actual: Array) -> str:
     ]
     width = max(len(cell) for row in rows for cell in row)
     table = ["  " + " ".join(f"{cell:>{width}}" for cell in row) for row in rows]
-    said = f"{what} {list(expected.shape)}: {wrong.size} of {expected.size} elements are wrong, by up to {worst}"
+    share = f"{wrong.size} of {counted_as(expected.size, 'element')}"
+    said = f"{what} {list(expected.shape)}: {share} {'is' if wrong.size == 1 else 'are'} wrong, by up to {worst}"
     return "\n".join([said, *table])

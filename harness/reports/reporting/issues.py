@@ -28,10 +28,10 @@ import msgspec
 from harness.campaign.run_folder import Run, cannot_write
 from harness.case.chains import contains_in_order
 from harness.case.errors import MALFORMED, BadInput
+from harness.case.wording import counted_as
 from harness.evidence.observation import oracle_named
 from harness.reports.reporting.buckets import Bucket, Bug, bucket_folder
 from harness.reports.reporting.report import Report
-from harness.reports.reporting.words import counted
 from harness.triage.buckets import any_family, any_pass, any_range, oracle_of, pass_of
 from harness.triage.given import checked_bucket, listed, text_of
 
@@ -206,7 +206,7 @@ def _body(report: Report, bug: Bug, bucket: Bucket, key: str) -> str:
     lines = [written if written else _short(bucket)]
     runs = (part.run.info for part in report.judged.runs if part.run.info.line_name in bucket.lines)
     releases = dict.fromkeys(", ".join(f"{name} {version}" for name, version in info.releases.items()) for info in runs)
-    seen = f"{counted(bucket.hits, 'case')} of {counted(len(bucket.graphs), 'graph')}"
+    seen = f"{counted_as(bucket.hits, 'case')} of {counted_as(len(bucket.graphs), 'graph')}"
     lines += [
         "---",
         f"Seen in {seen} of a nightly run (seed {report.judged.run.info.asked.seed}), on "

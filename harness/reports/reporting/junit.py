@@ -14,10 +14,10 @@ from pathlib import Path
 
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from harness.case.wording import counted_as
 from harness.reports.reporting.buckets import Bucket
 from harness.reports.reporting.material import replay_command
 from harness.reports.reporting.report import Report
-from harness.reports.reporting.words import counted
 from harness.triage.unjudged.counting import UnjudgedTally
 
 COUNTS = "counts"
@@ -63,7 +63,7 @@ def _known(bucket: Bucket) -> Skipped:
 
 
 def _failure(report: Report, bucket: Bucket, target: str, folder: Path | None) -> Failure:
-    failure = Failure(clean(f"{bucket.title}: {counted(bucket.targets[target], 'case')}"), clean(bucket.kind))
+    failure = Failure(clean(f"{bucket.title}: {counted_as(bucket.targets[target], 'case')}"), clean(bucket.kind))
     worst = bucket.worst_on[target]
     run, shown = report.judged.run, bucket.shown
     smallest = "minimized" if shown.minimized else "smallest"

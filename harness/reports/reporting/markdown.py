@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from harness.case.wording import counted_as
 from harness.reports.reporting.buckets import Bug
 from harness.reports.reporting.compare import Change, Comparison
 from harness.reports.reporting.material import replay_command
 from harness.reports.reporting.not_run import Reason
 from harness.reports.reporting.report import Report
-from harness.reports.reporting.words import STATES, compact, counted, duration, moment
+from harness.reports.reporting.words import STATES, compact, duration, moment
 
 MOST_BUGS = 15
 MOST_KNOWN = 10
@@ -94,7 +95,7 @@ def _bugs(title: str, bugs: Sequence[Bug], most: int, several: bool) -> Iterator
     yield "|---|---|---|---|---|---|---|"
     for place, bug in enumerate(bugs[:most], 1):
         first = bug.first
-        more = f" (+{counted(len(bug.buckets) - 1, 'bucket')})" if len(bug.buckets) > 1 else ""
+        more = f" (+{counted_as(len(bug.buckets) - 1, 'bucket')})" if len(bug.buckets) > 1 else ""
         name = _linked(first.entry, first.upstream) if known else escaped(first.final, 160)
         name += f" ({escaped(first.state)})" if first.resembles else ""
         cells = (
@@ -206,13 +207,13 @@ def _coverage(report: Report) -> Iterator[str]:
     yield f"* pairs of operators: {coverage.pairs.reached} of {coverage.pairs.cells} reached"
     if found := coverage.passes.cases:
         yield (
-            f"* branches of the Arm backend, measured on {counted(found, 'case')}: "
+            f"* branches of the Arm backend, measured on {counted_as(found, 'case')}: "
             f"{coverage.passes.taken} of {coverage.passes.ways} taken; no branch of "
             f"{escaped(', '.join(coverage.passes.never), 600) or '(all were entered)'}"
         )
     for what, rates in (("operators", coverage.failures.operators), ("pairs of operators", coverage.failures.pairs)):
         often = "; ".join(
-            f"{rate.name} in {rate.failing} of {counted(rate.graphs, 'graph')}" for rate in rates[:MOST_RATES]
+            f"{rate.name} in {rate.failing} of {counted_as(rate.graphs, 'graph')}" for rate in rates[:MOST_RATES]
         )
         yield f"* {what} that findings depend on most often: {escaped(often) or 'none'}"
     yield ""

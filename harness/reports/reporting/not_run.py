@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from harness.campaign.summary import Tally
+from harness.case.wording import counted_as
 from harness.evidence.reasons import by_kind, kind_of
 from harness.pipeline.legs import legs
 from harness.reports.reporting.material import Drawn, JudgedRun, per_graph
 from harness.reports.reporting.merging import missing_shards
-from harness.reports.reporting.words import counted
 from harness.triage.buckets import any_family
 from harness.triage.findings import Finding
 
@@ -126,7 +126,7 @@ def _left(judged: JudgedRun) -> Iterator[str]:
     if judged.unfinished:
         few = judged.unfinished == 1
         yield (
-            f"{counted(judged.unfinished, 'graph')} {'is' if few else 'are'} incomplete: not all of "
+            f"{counted_as(judged.unfinished, 'graph')} {'is' if few else 'are'} incomplete: not all of "
             f"{'its' if few else 'their'} {per_graph(judged.run)} cases ran."
         )
     asked = info.asked.max_examples

@@ -25,6 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.campaign.run_folder import Run
+from harness.case.wording import counted_as
 from harness.reports.programs import ADAPTERS, KEPT, netron, programs_in
 from harness.reports.reporting import charts
 from harness.reports.reporting.buckets import Bucket, Bug, bucket_folder
@@ -34,7 +35,7 @@ from harness.reports.reporting.histograms import Histogram
 from harness.reports.reporting.material import Seen, bug_folder, case_file, replay_command
 from harness.reports.reporting.report import Report
 from harness.reports.reporting.shown import CaseFile, Shown
-from harness.reports.reporting.words import STATES, compact, counted, duration, moment
+from harness.reports.reporting.words import STATES, compact, duration, moment
 from harness.triage.corpus import Entry
 from harness.triage.findings import measured_size
 
@@ -190,7 +191,7 @@ def _environment() -> Environment:
         "compact": compact,
         "distribution": distribution_text,
         "size": lambda finding: measured_size(finding.measured),
-        "counted": counted,
+        "counted": counted_as,
         "web": lambda address: address if address.startswith(("https://", "http://")) else None,
         "level": _level,
         "group": _group,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.campaign.run_folder import Run
+from harness.case.wording import counted_as
 from harness.reports.reporting.buckets import Bucket, Bug, buckets_of, bugs_of
 from harness.reports.reporting.compare import Comparison, comparison
 from harness.reports.reporting.coverage import Coverage, coverage
@@ -18,7 +19,6 @@ from harness.reports.reporting.material import JudgedRun, drawn, tallied
 from harness.reports.reporting.merging import merged, missing_shards
 from harness.reports.reporting.not_run import NotRun, not_run
 from harness.reports.reporting.timing import Timing, timing
-from harness.reports.reporting.words import counted
 from harness.triage.corpus import Entry
 
 
@@ -58,10 +58,12 @@ class Report:
             return "Nothing was run: the run ended before its first case was done."
         buckets = sum(len(bug.buckets) for bug in self.new)
         alike = sum(bug.state != "new" for bug in self.new)
-        found = f"{counted(len(self.new), 'new bug')} ({counted(buckets, 'bucket')})" if self.new else "No new bugs"
+        found = (
+            f"{counted_as(len(self.new), 'new bug')} ({counted_as(buckets, 'bucket')})" if self.new else "No new bugs"
+        )
         found += f", {alike} of them resembling a known one," if alike else ""
-        known = counted(len(self.known), "known one") if self.known else "no known ones"
-        over = f"in {counted(graphs, 'graph')}, {counted(cases, 'case')}"
+        known = counted_as(len(self.known), "known one") if self.known else "no known ones"
+        over = f"in {counted_as(graphs, 'graph')}, {counted_as(cases, 'case')}"
         runs = f" of {len(self.judged.parts)} runs" if self.judged.parts else ""
         return "; ".join((f"{found} and {known} {over}{runs}", *self._not_run())) + "."
 
@@ -74,9 +76,9 @@ class Report:
         if unjudged := tally.unjudged.total.phrase:
             yield unjudged
         if tally.problems:
-            yield counted(len(tally.problems), "problem")
+            yield counted_as(len(tally.problems), "problem")
         if tally.invalid:
-            yield f"{counted(len(tally.invalid), 'case')} invalid"
+            yield f"{counted_as(len(tally.invalid), 'case')} invalid"
         if self.judged.run.info.state != "done":
             yield "interrupted" if self.judged.run.info.state == "interrupted" else "not ended"
 

@@ -39,11 +39,6 @@ def moment(seconds: float) -> str:
     return f"{found:%Y-%m-%d %H:%M} UTC"
 
 
-def counted(number: int, what: str) -> str:
-    """``1 graph``, ``2 graphs``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def operator_name(operator: str) -> str:
     """An ATen overload without its namespace, and without ``default``: ``aten.conv2d.default`` is ``conv2d``."""
     if operator == GETITEM:

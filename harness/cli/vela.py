@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from harness.case.errors import BadInput
+from harness.case.errors import BadInput, CannotRun
 from harness.cli.environment import installed_line
 from harness.cli.options import (
     ignore_option,
@@ -22,12 +23,15 @@ from harness.cli.options import (
     verbose_option,
 )
 from harness.cli.results import write_json
+from harness.compat.releases import installed
+from harness.compat.velas import PACKAGE, vela_folder
 from harness.ethosu.accelerator import accelerator_named
-from harness.reports.vela import listing, verdict
+from harness.reports.vela import by_version, listing, verdict
 from harness.tosa.engine import BLOCK, Plan, Result, Source, run
 from harness.tosa.program import Program, decode
 from harness.tosa.tally import VelaTally, as_json
 from harness.tosa.translating import from_flatbuffer
+from harness.tosa.versions import Versions, tally_of
 from harness.triage.corpus import corpus_folders
 from harness.triage.given import known_entries
 
@@ -44,6 +48,18 @@ def _read_accelerators(_: click.Context, __: click.Parameter, value: Sequence[st
     return names
 
 
+def _read_velas(_: click.Context, __: click.Parameter, value: Sequence[str]) -> dict[str, Path | None]:
+    """Version -> its folder, the oldest first; each is installed if it is not yet."""
+    here = installed().get(PACKAGE)
+    if here is None:
+        raise CannotRun(f"{PACKAGE} is not installed; 'pip install {PACKAGE}'")
+    return {version: vela_folder(version) for version in sorted(set(value) or {here}, key=_by_age)}
+
+
+def _by_age(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
 @click.command()
 @click.argument("programs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--max-programs", "most", type=click.IntRange(1), help=f"Programs to draw. Default: {MOST}, or --time.")
@@ -55,6 +71,15 @@ def _read_accelerators(_: click.Context, __: click.Parameter, value: Sequence[st
     callback=_read_accelerators,
     metavar="NAME",
     help=f"As Vela spells it, repeatable; blocks of {BLOCK} programs take turns. Default: {', '.join(DEFAULT)}.",
+)
+@click.option(
+    "--vela",
+    "velas",
+    multiple=True,
+    callback=_read_velas,
+    metavar="VERSION",
+    help="Compile with this Vela, repeatable: what is fixed, new, came back. Fetched with pip once. "
+    "Default: the installed one.",
 )
 @seed_option
 @jobs_option
@@ -68,6 +93,7 @@ def vela(
     most: int | None,
     seconds: float | None,
     accelerators: tuple[str, ...],
+    velas: dict[str, Path | None],
     seed: int,
     jobs: int,
     known: tuple[Path, ...],
@@ -90,27 +116,33 @@ def vela(
         most = BLOCK * len(accelerators) * -(-len(given) // BLOCK)
     elif most is None and seconds is None:
         most = MOST
-    tally = VelaTally(corpus, out / "vela")
+    versions = Versions({version: tally_of(version, corpus, out / "vela") for version in velas})
     started = time.monotonic()
-    until = float("inf") if seconds is None else started + seconds
     source = _given(given, accelerators) if given else _drawn(seed, accelerators)
-    plan = Plan(source, jobs if not given else 1, most, until)
     interrupted = False
     try:
-        for result in _reported(run(plan), tally):
-            tally.add(result)
+        for number, (version, folder) in enumerate(velas.items(), 1):
+            until = float("inf") if seconds is None else started + seconds * number / len(velas)
+            plan = Plan(source, jobs if not given else 1, most, until, vela=folder)
+            for result in _reported(run(plan), versions.tallies[version], version):
+                versions.add(version, result)
+            if seconds is not None:  # the others judge what the first one judged
+                most = versions.blocks(version) * BLOCK
     except KeyboardInterrupt:
         interrupted = True
     spent = time.monotonic() - started
-    rate = 60 * tally.programs.total() / max(spent, 1e-3)
-    write_json(
-        json_file,
-        {**as_json(tally, seed=seed, accelerators=list(accelerators), wall=round(spent, 2), rate=round(rate, 1))},
-    )
+    tally = versions.joined()
+    count = sum(item.programs.total() for item in versions.tallies.values())
+    rate = 60 * count / max(spent, 1e-3)
+    more = {"seed": seed, "accelerators": list(accelerators), "velas": list(velas), "wall": round(spent, 2)}
+    write_json(json_file, {**as_json(tally, **more, rate=round(rate, 1))})
     if json_file != "-":
         where = ", ".join(f"{count} on {name}" for name, count in tally.programs.items())
         head = f"{tally.programs.total()} programs ({where}), {tally.operators} operators, in {spent:.0f} s"
-        click.echo("\n".join([f"{head} ({rate:.0f} a minute)", installed_line(), "", *listing(tally, verbose=verbose)]))
+        lines = [f"{head} ({rate:.0f} a minute)", installed_line(), ""]
+        if velas != {installed().get(PACKAGE): None}:
+            lines[2:] = [f"compiled with Vela {', '.join(velas)}", "", *by_version(versions, tally)]
+        click.echo("\n".join([*lines, *listing(tally, verbose=verbose)]))
         click.echo(verdict(tally))
     if interrupted:
         click.echo(f"armdiff: interrupted; programs with findings are in {out / 'vela'}", err=True)
@@ -152,7 +184,7 @@ def _read(file: Path) -> Program:
     return decode(data, str(file))
 
 
-def _reported(results: Iterator[Result], tally: VelaTally) -> Iterator[Result]:
+def _reported(results: Iterator[Result], tally: VelaTally, version: str) -> Iterator[Result]:
     """The results, with a line on standard error now and then."""
     last = started = time.monotonic()
     for result in results:
@@ -161,7 +193,7 @@ def _reported(results: Iterator[Result], tally: VelaTally) -> Iterator[Result]:
             last = time.monotonic()
             count = tally.programs.total()
             click.echo(
-                f"armdiff: {count} programs, {60 * count / (last - started):.0f} a minute, "
+                f"armdiff: Vela {version}: {count} programs, {60 * count / (last - started):.0f} a minute, "
                 f"{len(tally.findings)} findings ({len(tally.new)} not known)",
                 err=True,
             )

@@ -26,6 +26,7 @@ from harness.cli.results import write_json
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE, vela_folder
 from harness.ethosu.accelerator import accelerator_named
+from harness.reports.bugs.of_program import DRAWN, GIVEN, write_program_bugs
 from harness.reports.vela import by_version, listing, verdict
 from harness.tosa.engine import BLOCK, Plan, Result, Source, run
 from harness.tosa.program import Program, decode
@@ -81,6 +82,9 @@ def _by_age(version: str) -> tuple[int, ...]:
     help="Compile with this Vela, repeatable: what is fixed, new, came back. Fetched with pip once. "
     "Default: the installed one.",
 )
+@click.option(
+    "--reports", is_flag=True, help="Write REPORT.md and repro.py for Vela's tracker, one a kind of new finding."
+)
 @seed_option
 @jobs_option
 @known_option
@@ -94,6 +98,7 @@ def vela(
     seconds: float | None,
     accelerators: tuple[str, ...],
     velas: dict[str, Path | None],
+    reports: bool,
     seed: int,
     jobs: int,
     known: tuple[Path, ...],
@@ -143,6 +148,10 @@ def vela(
         if velas != {installed().get(PACKAGE): None}:
             lines[2:] = [f"compiled with Vela {', '.join(velas)}", "", *by_version(versions, tally)]
         click.echo("\n".join([*lines, *listing(tally, verbose=verbose)]))
+    if reports:
+        for line in write_program_bugs(tally, velas, emitted=GIVEN if given else DRAWN):
+            click.echo(line, err=json_file == "-")
+    if json_file != "-":
         click.echo(verdict(tally))
     if interrupted:
         click.echo(f"armdiff: interrupted; programs with findings are in {out / 'vela'}", err=True)

@@ -57,13 +57,16 @@ def of_the_corpus(entry: str) -> Program:
     return from_flatbuffer((corpus / "found" / entry / "lowered_module_0.tosa").read_bytes())
 
 
-def judged(folder: Path, programs: list[Program], accelerator: str, *versions: str) -> tuple[str, list[dict[str, Any]]]:
+def judged(
+    folder: Path, programs: list[Program], accelerator: str, *versions: str, reports: bool = False
+) -> tuple[str, list[dict[str, Any]]]:
     """What the verb prints and finds, in a process of its own: this one may have imported a Vela."""
     files = [folder / f"{number}.json" for number in range(len(programs))]
     for file, program in zip(files, programs, strict=True):
         file.write_bytes(encode(program))
     words = [*map(str, files), "--accelerator", accelerator, "--out", str(folder), "--jobs", "1"]
     words += [word for version in versions for word in ("--vela", version)]
+    words += ["--reports"] * reports
     command = [sys.executable, "-m", "harness.cli", "vela", *words, "--json", str(folder / "out.json")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode == CannotRun.exit_status:
@@ -102,7 +105,33 @@ def test_500_sums_int16_on_ethos_u85_with_accumulators_of_48_bits(tmp_path):
     assert states(found) == {"register-limit": {"5.0.0": "yes", "5.1.0": "no"}}
 
 
-def test_one_other_version_alone_is_judged_as_it_is(tmp_path):
-    text, found = judged(tmp_path, [summed_int16()], "ethos-u85-256", "5.0.0")
+def test_a_report_for_the_tracker_has_what_the_tracker_asks_for_and_its_script_runs_alone(tmp_path):
+    program = of_the_corpus("vela-batched-pointwise-conv-stride")
+    text, found = judged(tmp_path, [summed_int16(), program], "ethos-u85-256", "5.0.0", reports=True)
     assert "compiled with Vela 5.0.0" in text
-    assert [item["kind"] for item in found] == ["register-limit"]
+    [case] = {item["case"] for item in found if item["kind"] == "register-limit"}
+    folder = Path(case).parent
+    report = (folder / "REPORT.md").read_text()
+    for wanted in (
+        "| 5.0.0 | yes |",
+        "vela --accelerator-config=ethos-u85-256 ",
+        "y: INT16 [1, 4, 4, 1] = RESCALE(sum, ",
+        "REDUCE_SUM has accumulators of 48 bits",
+        "no hardware and no FVP",
+        "It has int16 values.",
+    ):
+        assert wanted in report, wanted
+    done = subprocess.run([sys.executable, "-I", "repro.py"], cwd=folder, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 3, done.stdout + done.stderr  # the installed Vela makes another stream
+    assert "Vela made another command stream" in done.stdout
+    assert "TOSA reference model: TOSA_VALID" in done.stdout
+
+
+def test_a_script_recognises_the_very_stream(tmp_path):
+    _, found = judged(tmp_path, [shifted()], "ethos-u55-128", reports=True)
+    [finding] = [item for item in found if item["oracle"] == "numeric"]
+    assert finding["state"] == "new", finding["entry"]
+    folder = Path(finding["case"]).parent
+    done = subprocess.run([sys.executable, "-I", "repro.py"], cwd=folder, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "The bug shows." in done.stdout

@@ -51,6 +51,14 @@ def summed_int16() -> Program:
     return Program((*given, *before, *after), (first, middle, last), ("x",), ("y",))
 
 
+def shifted() -> Program:
+    """MUL with a shift of 32: Vela rounds twice, which no entry of the corpus has (ExecuTorch emits no such shift)."""
+    tensors = tuple(Tensor(name, (1, 4, 4, 8), "INT32", span=(-(1 << 20), 1 << 20)) for name in ("x", "y"))
+    result = Tensor("z", (1, 4, 4, 8), "INT32")
+    shift = Tensor("s", (1,), "INT8", (32,))
+    return Program((*tensors, shift, result), (Operator("MUL", ("x", "y", "s"), ("z",)),), ("x", "y"), ("z",))
+
+
 def of_the_corpus(entry: str) -> Program:
     corpus = default_corpus()
     assert corpus is not None

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.artifacts.payload_io import border_of
+from harness.artifacts.payload_io import payload_io
 from harness.artifacts.vela import VelaPayload
 from harness.case.arrays import Array
 from harness.case.errors import ArmdiffError
@@ -155,17 +155,17 @@ def executed_program(program: Program, tosa: bytes, accelerator: str) -> Execute
     """Compile, and execute on inputs until one shows wrong values; None if nothing can be executed."""
     payload = compile_flatbuffer(tosa, accelerator)
     try:
-        border = border_of(tosa, payload)
+        io = payload_io(tosa, payload)
     except ArmdiffError:
         return None
     first: Executed | None = None
     for seed in range(_SEEDS):
         for draw in draws(program, seed):
             expected = run_flatbuffer(tosa, draw.arrays)
-            execution = execute(payload, border.kept(list(draw.arrays)), accelerator_named(accelerator))
+            execution = execute(payload, io.payload_inputs(list(draw.arrays)), accelerator_named(accelerator))
             if execution.outputs is None:
                 return Executed(payload, draw.arrays, expected, stopped=str(execution.stopped))
-            actual = border.restored(execution.outputs)
+            actual = io.tosa_outputs(execution.outputs)
             wrong = any((one != other).any() for one, other in zip(expected, actual, strict=True))
             found = Executed(payload, draw.arrays, expected, actual, wrong=wrong)
             if wrong:

@@ -1,5 +1,6 @@
 """What changes from one Vela to the next, and where other Velas are kept."""
 
+import subprocess
 import sys
 
 import pytest
@@ -87,10 +88,12 @@ def test_what_is_no_version_never_reaches_pip():
 
 def test_pip_s_failure_is_one_line_with_a_remedy_and_leaves_nothing(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    pip = tmp_path / "python"
-    pip.write_text("#!/bin/sh\necho 'ERROR: No matching distribution found' >&2\nexit 1\n")
-    pip.chmod(0o755)
-    monkeypatch.setattr(velas.sys, "executable", str(pip))
+
+    def refused(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        assert words[-1] == "ethos-u-vela==9.9.9"
+        return subprocess.CompletedProcess(words, 1, "", "noise\nERROR: No matching distribution found\n")
+
+    monkeypatch.setattr(velas.subprocess, "run", refused)
     with pytest.raises(CannotRun, match=r"No matching distribution found; leave out '--vela 9\.9\.9', or try 'pip"):
         velas.vela_folder("9.9.9")
     assert list((tmp_path / "armdiff" / "velas").iterdir()) == []

@@ -49,12 +49,12 @@ def _read_accelerators(_: click.Context, __: click.Parameter, value: Sequence[st
     return names
 
 
-def _read_velas(_: click.Context, __: click.Parameter, value: Sequence[str]) -> dict[str, Path | None]:
+def _folders(versions: Sequence[str]) -> dict[str, Path | None]:
     """Version -> its folder, the oldest first; each is installed if it is not yet."""
     here = installed().get(PACKAGE)
     if here is None:
         raise CannotRun(f"{PACKAGE} is not installed; 'pip install {PACKAGE}'")
-    return {version: vela_folder(version) for version in sorted(set(value) or {here}, key=_by_age)}
+    return {version: vela_folder(version) for version in sorted(set(versions) or {here}, key=_by_age)}
 
 
 def _by_age(version: str) -> tuple[int, ...]:
@@ -75,9 +75,8 @@ def _by_age(version: str) -> tuple[int, ...]:
 )
 @click.option(
     "--vela",
-    "velas",
+    "wanted",
     multiple=True,
-    callback=_read_velas,
     metavar="VERSION",
     help="Compile with this Vela, repeatable: what is fixed, new, came back. Fetched with pip once. "
     "Default: the installed one.",
@@ -97,7 +96,7 @@ def vela(
     most: int | None,
     seconds: float | None,
     accelerators: tuple[str, ...],
-    velas: dict[str, Path | None],
+    wanted: tuple[str, ...],
     reports: bool,
     seed: int,
     jobs: int,
@@ -121,6 +120,7 @@ def vela(
         most = BLOCK * len(accelerators) * -(-len(given) // BLOCK)
     elif most is None and seconds is None:
         most = MOST
+    velas = _folders(wanted)
     versions = Versions({version: tally_of(version, corpus, out / "vela") for version in velas})
     started = time.monotonic()
     source = _given(given, accelerators) if given else _drawn(seed, accelerators)

@@ -26,6 +26,7 @@ Shape = tuple[int, ...]
 U55, U65, U85 = "u55", "u65", "u85"
 EVERY = frozenset({U55, U65, U85})
 ONLY_U85 = frozenset({U85})
+NOT_U85 = EVERY - ONLY_U85
 NUMBER = {"BOOL": 1, "INT4": 2, "INT8": 3, "INT16": 4, "INT32": 5, "INT48": 6}
 """The schema's numbers of its dtypes, for ``AccType``."""
 SINGLE, DOUBLE = 1, 3

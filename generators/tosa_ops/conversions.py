@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from generators.tosa_graph import (
     MANTISSAS,
+    NOT_U85,
     ONLY_U85,
     TosaGraph,
     TosaOperator,
@@ -72,11 +73,15 @@ def _table16(draw: Draw, graph: TosaGraph, value: Value) -> Value:
 
 
 def _resize(draw: Draw, graph: TosaGraph, value: Value) -> Value:
-    """Upscaling by 2, 4 or 8, both axes alike: corners aligned, asymmetric, or half pixel."""
-    nearest = one_in(draw, 2)
+    """Upscaling by 2, 4 or 8, both axes alike: corners aligned, asymmetric, or half pixel.
+
+    Ethos-U55 takes the nearest neighbour of these but for asymmetric; bilinear needs a RESCALE behind it that has
+    the multiplier 1, which nothing emits (SUPPORTED_OPS.md of Vela 5.1.0; LegaliseResize in scheduler_decompose.cpp).
+    """
+    nearest = one_in(draw, 2) or not graph.u85
     factor, kind = (
         choose(draw, (2, 2, 4) if value.elements > 64 else (2, 4, 8)),
-        choose(draw, ("corners", "edge", "half")),
+        choose(draw, ("corners", "edge", "half") if graph.u85 else ("corners", "half")),
     )
     numerator, denominator = (2 * factor, 2) if kind == "half" else (factor, 1)
     offset = 1 - factor if kind == "half" else 0
@@ -143,6 +148,7 @@ TOSA_OPERATORS = (
     TosaOperator("identity", lambda value: value.dtype != "BOOL", _identity),
     TosaOperator("table", lambda value: value.dtype == "INT8", _table),
     TosaOperator("table-int16", lambda value: value.dtype == "INT16", _table16, ONLY_U85),
-    TosaOperator("resize", _picture, _resize),
+    TosaOperator("resize", _picture, _resize, ONLY_U85),
+    TosaOperator("resize-nearest", lambda value: _picture(value) and value.shape[0] == 1, _resize, NOT_U85),
     TosaOperator("resize-any", _picture, _resize_any, ONLY_U85),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from generators.tosa_graph import (
     MANTISSAS,
+    NOT_U85,
     ONLY_U85,
     PROPAGATE,
     TosaGraph,
@@ -71,5 +72,6 @@ TOSA_OPERATORS = (
     TosaOperator("reduce-min-int32", lambda value: value.dtype == "INT32", _reduced("REDUCE_MIN", **_NAN), ONLY_U85),
     TosaOperator("reduce-all", lambda value: value.dtype == "BOOL", _reduced("REDUCE_ALL"), ONLY_U85),
     TosaOperator("reduce-any", lambda value: value.dtype == "BOOL", _reduced("REDUCE_ANY"), ONLY_U85),
-    TosaOperator("argmax", _last_axis, _argmax),
+    TosaOperator("argmax", _last_axis, _argmax, ONLY_U85),
+    TosaOperator("argmax-int8", lambda value: value.dtype == "INT8" and _last_axis(value), _argmax, NOT_U85),
 )

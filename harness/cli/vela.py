@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from harness.case.errors import BadInput
+from harness.case.errors import BadInput, CannotRun
 from harness.case.wording import counted_as
 from harness.cli.environment import installed_line
 from harness.cli.options import (
@@ -23,12 +24,16 @@ from harness.cli.options import (
     verbose_option,
 )
 from harness.cli.results import write_json
+from harness.compat.releases import installed
+from harness.compat.velas import PACKAGE, vela_folder
 from harness.ethosu.accelerator import accelerator_named
-from harness.reports.vela import listing, verdict
+from harness.reports.bugs.of_program import DRAWN, GIVEN, write_program_bugs
+from harness.reports.vela import by_version, listing, verdict
 from harness.tosa.engine import BLOCK, Plan, Result, Source, run
 from harness.tosa.program import Program, decode
 from harness.tosa.tally import VelaTally, as_json
 from harness.tosa.translating import from_flatbuffer
+from harness.tosa.versions import Versions, tally_of
 from harness.triage.corpus import corpus_folders
 from harness.triage.given import known_entries
 
@@ -45,6 +50,18 @@ def _read_accelerators(_: click.Context, __: click.Parameter, value: Sequence[st
     return names
 
 
+def _folders(versions: Sequence[str]) -> dict[str, Path | None]:
+    """Version -> its folder, the oldest first; each is installed if it is not yet."""
+    here = installed().get(PACKAGE)
+    if here is None:
+        raise CannotRun(f"{PACKAGE} is not installed; 'pip install {PACKAGE}'")
+    return {version: vela_folder(version) for version in sorted(set(versions) or {here}, key=_by_age)}
+
+
+def _by_age(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
 @click.command()
 @click.argument("programs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--max-programs", "most", type=click.IntRange(1), help=f"Programs to draw. Default: {MOST}, or --time.")
@@ -56,6 +73,17 @@ def _read_accelerators(_: click.Context, __: click.Parameter, value: Sequence[st
     callback=_read_accelerators,
     metavar="NAME",
     help=f"As Vela spells it, repeatable; blocks of {BLOCK} programs take turns. Default: {', '.join(DEFAULT)}.",
+)
+@click.option(
+    "--vela",
+    "wanted",
+    multiple=True,
+    metavar="VERSION",
+    help="Compile with this Vela, repeatable: what is fixed, new, came back. Fetched with pip once. "
+    "Default: the installed one.",
+)
+@click.option(
+    "--reports", is_flag=True, help="Write REPORT.md and repro.py for Vela's tracker, one a kind of new finding."
 )
 @seed_option
 @jobs_option
@@ -69,6 +97,8 @@ def vela(
     most: int | None,
     seconds: float | None,
     accelerators: tuple[str, ...],
+    wanted: tuple[str, ...],
+    reports: bool,
     seed: int,
     jobs: int,
     known: tuple[Path, ...],
@@ -91,28 +121,39 @@ def vela(
         most = BLOCK * len(accelerators) * -(-len(given) // BLOCK)
     elif most is None and seconds is None:
         most = MOST
-    tally = VelaTally(corpus, out / "vela")
+    velas = _folders(wanted)
+    versions = Versions({version: tally_of(version, corpus, out / "vela") for version in velas})
     started = time.monotonic()
-    until = float("inf") if seconds is None else started + seconds
     source = _given(given, accelerators) if given else _drawn(seed, accelerators)
-    plan = Plan(source, jobs if not given else 1, most, until)
     interrupted = False
     try:
-        for result in _reported(run(plan), tally):
-            tally.add(result)
+        for number, (version, folder) in enumerate(velas.items(), 1):
+            until = float("inf") if seconds is None else started + seconds * number / len(velas)
+            plan = Plan(source, jobs if not given else 1, most, until, vela=folder)
+            for result in _reported(run(plan), versions.tallies[version], version):
+                versions.add(version, result)
+            if seconds is not None:  # the others judge what the first one judged
+                most = versions.blocks(version) * BLOCK
     except KeyboardInterrupt:
         interrupted = True
     spent = time.monotonic() - started
-    rate = 60 * tally.programs.total() / max(spent, 1e-3)
-    write_json(
-        json_file,
-        {**as_json(tally, seed=seed, accelerators=list(accelerators), wall=round(spent, 2), rate=round(rate, 1))},
-    )
+    tally = versions.joined()
+    count = sum(item.programs.total() for item in versions.tallies.values())
+    rate = 60 * count / max(spent, 1e-3)
+    more = {"seed": seed, "accelerators": list(accelerators), "velas": list(velas), "wall": round(spent, 2)}
+    write_json(json_file, {**as_json(tally, **more, rate=round(rate, 1))})
     if json_file != "-":
         where = ", ".join(f"{count} on {name}" for name, count in tally.programs.items())
         size = f"{counted_as(tally.programs.total(), 'program')} ({where}), {counted_as(tally.operators, 'operator')}"
         head = f"{size}, in {spent:.0f} s"
-        click.echo("\n".join([f"{head} ({rate:.0f} a minute)", installed_line(), "", *listing(tally, verbose=verbose)]))
+        lines = [f"{head} ({rate:.0f} a minute)", installed_line(), ""]
+        if velas != {installed().get(PACKAGE): None}:
+            lines[2:] = [f"compiled with Vela {', '.join(velas)}", "", *by_version(versions, tally)]
+        click.echo("\n".join([*lines, *listing(tally, verbose=verbose)]))
+    if reports:
+        for line in write_program_bugs(tally, velas, emitted=GIVEN if given else DRAWN):
+            click.echo(line, err=json_file == "-")
+    if json_file != "-":
         click.echo(verdict(tally))
     if interrupted:
         click.echo(f"armdiff: interrupted; programs with findings are in {out / 'vela'}", err=True)
@@ -154,7 +195,7 @@ def _read(file: Path) -> Program:
     return decode(data, str(file))
 
 
-def _reported(results: Iterator[Result], tally: VelaTally) -> Iterator[Result]:
+def _reported(results: Iterator[Result], tally: VelaTally, version: str) -> Iterator[Result]:
     """The results, with a line on standard error now and then."""
     last = started = time.monotonic()
     for result in results:
@@ -163,7 +204,7 @@ def _reported(results: Iterator[Result], tally: VelaTally) -> Iterator[Result]:
             last = time.monotonic()
             count = tally.programs.total()
             click.echo(
-                f"armdiff: {counted_as(count, 'program')}, {60 * count / (last - started):.0f} a minute, "
+                f"armdiff: Vela {version}: {counted_as(count, 'program')}, {60 * count / (last - started):.0f} a minute, "
                 f"{counted_as(len(tally.findings), 'finding')} ({len(tally.new)} not known)",
                 err=True,
             )

@@ -13,6 +13,7 @@ from harness.case.wording import counted_as
 from harness.reports.listing import RESEMBLING, in_short
 from harness.tosa.program import lines as program_lines
 from harness.tosa.tally import VelaTally
+from harness.tosa.versions import EVERYWHERE, Versions
 from harness.triage.buckets import any_family
 from harness.triage.findings import Finding
 
@@ -37,6 +38,27 @@ def listing(tally: VelaTally, *, verbose: bool = False) -> list[str]:
         ),
         *_about(tally),
     ]
+
+
+def by_version(versions: Versions, joined: VelaTally) -> list[str]:
+    """What each version could judge; then what changed, known or not, the shortest program of each kind."""
+    if len(versions.tallies) == 1:
+        return []
+    lines = []
+    for version, tally in versions.tallies.items():
+        found = sum(item.measured["velas"][version] == "yes" for item in joined.findings)
+        left = tally.programs.total() - tally.judged
+        said = f"; {left} not judged ({tally.outcomes['refused']} refused)" if left else ""
+        lines.append(f"Vela {version}: {counted_as(found, 'finding')} in {counted_as(tally.judged, 'program')}{said}")
+    changes: dict[str, list[Finding]] = defaultdict(list)
+    for finding in joined.findings:
+        changes[finding.measured["change"]].append(finding)
+    for change, findings in sorted(changes.items(), key=lambda pair: (pair[0].startswith(EVERYWHERE), pair[0])):
+        lines += ["", f"{change}: {counted_as(len(findings), 'finding')}"]
+        for bucket, group in by_bucket(findings).items():
+            names = ", ".join(sorted({item.entry if item.known else item.state for item in group}))
+            lines.append(f"  {len(group)}x {bucket} [{names}], {group[0].case}")
+    return [*lines, ""]
 
 
 def verdict(tally: VelaTally) -> str:
@@ -70,6 +92,9 @@ def _in_full(head: str, findings: Sequence[Finding], tally: VelaTally) -> list[s
 def _described(finding: Finding, tally: VelaTally) -> list[str]:
     program = tally.smallest.get(finding.case)
     lines = [f"      {finding.message}"]
+    if "velas" in finding.measured:
+        states = ", ".join(f"{version} {state}" for version, state in finding.measured["velas"].items())
+        lines.append(f"      {finding.measured['change']} ({states})")
     if finding.place is not None:
         lines.append(f"      place: {finding.place}")
     if program is not None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 
+from harness.compat.velas import use_vela
 from harness.tosa.children import MEMORY, PATIENCE, Children, Ended, Said, Say
 from harness.tosa.findings import death, finding_of
 from harness.tosa.judging import Judged, Outcome, judge
@@ -75,6 +77,8 @@ class Plan:
 
     :param most: programs at the most; None: until the time is over.
     :param until: ``time.monotonic()`` at which no further program begins.
+    :param vela: a folder with another Vela than the installed one (``harness.compat.velas``); the caller has imported
+        none then.
     """
 
     source: Source
@@ -84,6 +88,7 @@ class Plan:
     judge: Judge = judge
     patience: float = PATIENCE
     memory: int = MEMORY
+    vela: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,8 @@ def _work(plan: Plan, share: _Share) -> Callable[[Say], None]:
     """What a child does: draw, judge, tell."""
 
     def work(say: Say) -> None:
+        if plan.vela is not None:
+            use_vela(plan.vela)
         block, first = share.block, share.place
         while time.monotonic() < plan.until and (plan.most is None or block * BLOCK < plan.most):
             started = time.process_time()

@@ -41,7 +41,7 @@ def executed(verified: Verified, accelerator: str) -> str:
         except (StreamError, ArmdiffError) as error:
             lines.append(f"{name}: the stream cannot be executed: {error}")
             continue
-        lines += [_compared(f"{name}, output {i}", *pair) for i, pair in enumerate(zip(expected, actual, strict=True))]
+        lines += [compared(f"{name}, output {i}", *pair) for i, pair in enumerate(zip(expected, actual, strict=True))]
     return "\n".join(lines)
 
 
@@ -60,7 +60,8 @@ def _row(values: np.lib.npyio.NpzFile, word: str) -> list[Array]:
     return [values[f"{word}_{i}"] for i in range(sum(name.startswith(f"{word}_") for name in values.files))]
 
 
-def _compared(what: str, expected: Array, actual: Array) -> str:
+def compared(what: str, expected: Array, actual: Array) -> str:
+    """How many elements of an output are wrong, and the first of them with both values."""
     wrong = np.flatnonzero(expected.reshape(-1) != actual.reshape(-1))
     if not wrong.size:
         return f"{what}: right on these inputs"

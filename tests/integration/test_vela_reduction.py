@@ -1,0 +1,89 @@
+"""Reductions of programs: a planted fault and a bug that the installed Vela has."""
+
+from dataclasses import replace
+
+from harness.artifacts.vela import VelaPayload
+from harness.tosa.compiling import compile_flatbuffer
+from harness.tosa.engine import Plan, run
+from harness.tosa.judging import judge
+from harness.tosa.program import Operator, Program, Tensor
+from harness.tosa.reducing import reduced
+
+AMAX_PADDED = Program(
+    (
+        Tensor("a", (4, 3), "INT8"),
+        Tensor("m", (4, 3), "INT8"),
+        Tensor("r", (4, 1), "INT8"),
+        Tensor("pads", (4,), "SHAPE", (1, 0, 0, 0)),
+        Tensor("zero", (1,), "INT8", (0,)),
+        Tensor("p", (5, 1), "INT8"),
+        Tensor("y", (5, 1), "INT8"),
+    ),
+    (
+        Operator("CLAMP", ("a",), ("m",), {"MinVal": (128,), "MaxVal": (100,), "NanMode": 1}),
+        Operator("REDUCE_MAX", ("m",), ("r",), {"Axis": 1, "NanMode": 1}),
+        Operator("PAD", ("r", "pads", "zero"), ("p",)),
+        Operator("IDENTITY", ("p",), ("y",)),
+    ),
+    ("a",),
+    ("y",),
+)
+CLAMPED = Program(
+    (
+        Tensor("a", (1, 4, 4, 8), "INT8"),
+        Tensor("t", (1, 4, 8, 4), "INT8"),
+        Tensor("r", (1, 4, 8, 4), "INT8"),
+        Tensor("c", (1, 4, 8, 4), "INT8"),
+    ),
+    (
+        Operator("TRANSPOSE", ("a",), ("t",), {"Perms": (0, 1, 3, 2)}),
+        Operator("REVERSE", ("t",), ("r",), {"Axis": 1}),
+        Operator("CLAMP", ("r",), ("c",), {"MinVal": (251,), "MaxVal": (20,), "NanMode": 1}),
+    ),
+    ("a",),
+    ("c",),
+)
+
+
+def planted(tosa: bytes, accelerator: str) -> VelaPayload:
+    """NPU_SET_ACTIVATION_MAX (opcode 0x127) with the parameter 20 becomes 19."""
+    payload = compile_flatbuffer(tosa, accelerator)
+    wrong = payload.commands.replace(b"\x27\x01\x14\x00", b"\x27\x01\x13\x00")
+    return replace(payload, commands=wrong)
+
+
+def judged_with_a_fault(program, accelerator, seed=0, *, announce=lambda stage: None):
+    return judge(program, accelerator, seed, compile_tosa=planted, announce=announce)
+
+
+def findings(program: Program, judging=judge):
+    [result] = [
+        item for item in run(Plan(lambda _: ("ethos-u55-128", [program]), most=1, judge=judging)) if item.operators
+    ]
+    assert result.outcome == "finding"
+    return result.findings
+
+
+def test_a_planted_bound_ends_at_its_operator_alone():
+    [finding] = findings(CLAMPED, judged_with_a_fault)
+    found = reduced(CLAMPED, finding, judging=judged_with_a_fault)
+    assert found is not None
+    assert found.ended
+    assert found.program.ops == ("CLAMP",)
+    assert found.program.by_name["x0"].shape == (1,)
+    assert found.finding.bucket == finding.bucket
+
+
+def test_a_bug_of_vela_ends_at_its_two_operators_the_same_way_twice():
+    finding = next(item for item in findings(AMAX_PADDED) if item.oracle == "numeric")
+    found = [reduced(AMAX_PADDED, finding) for _ in range(2)]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].program == found[1].program
+    assert found[0].program.ops == ("REDUCE_MAX", "PAD")
+    assert found[0].program.by_name["x0"].shape == (1, 1)
+
+
+def test_what_does_not_show_is_not_reduced():
+    finding = next(item for item in findings(AMAX_PADDED) if item.oracle == "numeric")
+    assert reduced(CLAMPED, finding) is None

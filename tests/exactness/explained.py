@@ -166,6 +166,14 @@ def _unequal_nearest(block: TosaBlock, operator: TosaOperator) -> bool:
     return up * back != across * down
 
 
+def _one_wide_transposed(block: TosaBlock, operator: TosaOperator) -> bool:
+    """One row or column of output along an axis with a stride."""
+    if operator.op != "TRANSPOSE_CONV2D":
+        return False
+    size = block.tensors[operator.outputs[0]].shape[1:3]
+    return any(out == 1 < step for out, step in zip(size, operator.attributes["Stride"], strict=True))
+
+
 def _several_outputs(block: TosaBlock, operator: TosaOperator) -> bool:
     return len(block.outputs) > 1
 
@@ -298,6 +306,14 @@ EXPLAINED: tuple[Explanation, ...] = (
         "Vela",
         "AVG_POOL2D that is decomposed, as a part of CONCAT: the multiplication by the reciprocal reads "
         "the accumulators with the strides of the concatenation",
+    ),
+    Explanation(
+        "one-wide-transposed-convolution",
+        "*",
+        _one_wide_transposed,
+        "Vela",
+        "TRANSPOSE_CONV2D with a stride and one row or column of output does not upscale what it reads "
+        "(corpus/found/vela-conv-transpose-one-wide)",
     ),
     Explanation(
         "unequal-nearest-resize",

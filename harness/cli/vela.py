@@ -204,7 +204,8 @@ def _reported(results: Iterator[Result], tally: VelaTally, version: str) -> Iter
             last = time.monotonic()
             count = tally.programs.total()
             click.echo(
-                f"armdiff: Vela {version}: {counted_as(count, 'program')}, {60 * count / (last - started):.0f} a minute, "
+                f"armdiff: Vela {version}: {counted_as(count, 'program')}, "
+                f"{60 * count / (last - started):.0f} a minute, "
                 f"{counted_as(len(tally.findings), 'finding')} ({len(tally.new)} not known)",
                 err=True,
             )

@@ -20,7 +20,7 @@ from harness.campaign.replay_command import Again
 from harness.campaign.summary import Tally, as_json, until_interrupted
 from harness.case.call_sites import read_call_sites
 from harness.case.errors import ArmdiffError, BadInput
-from harness.case.interrupts import Interrupted, command
+from harness.case.interrupts import STATUS, Interrupted, command
 from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
@@ -181,7 +181,8 @@ def check(
         click.echo("\n".join(answer.lines(detail)))
     write_json(json_file, data)
     if tally.interrupted:
-        raise Interrupted(tally.interrupted)
+        click.echo(tally.interrupted, err=json_file == "-")
+        sys.exit(STATUS)
     if tally.problems:
         raise ArmdiffError(tally.problems[0])
     sys.exit(1 if answer.fails else 0)

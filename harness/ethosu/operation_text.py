@@ -273,7 +273,8 @@ def _scaling(subject: Subject) -> Iterator[str]:
     rounding = subject.text("OFM_SCALE", "round_mode") if u85 else subject.text("OFM_PRECISION", "round_mode")
     if registers.get("OFM_PRECISION", "scale_mode") == _GLOBAL:
         shift = registers.get("OFM_SCALE", "shift")
-        wide = _mode(subject)[0] == "MUL" and subject.text("IFM_PRECISION", "precision") == "32"
+        product = subject.step.kind == "ELEMENTWISE" and "MUL" in _mode(subject)[:1]
+        wide = product and subject.text("IFM_PRECISION", "precision") == "32"
         factor = "" if wide else f"{registers.get('OFM_SCALE', 'scale')} "  # not applied to products of 32 bits
         yield f"scale {factor}>> {shift} {rounding}"
     elif subject.step.kind == "ELEMENTWISE":

@@ -138,12 +138,17 @@ def armdiff_here(asking_here, monkeypatch):
     """``armdiff_here(word…, cwd=folder)``: a command in this process, with its exit status and what it printed."""
     from click.testing import CliRunner
 
+    from harness.campaign import holding
     from harness.cli.command import main
 
     def run(*words, cwd):
         with monkeypatch.context() as moved:
             moved.chdir(cwd)
-            return CliRunner().invoke(main, [str(word) for word in words])
+            try:
+                return CliRunner().invoke(main, [str(word) for word in words])
+            finally:
+                while holding._held:  # a command's locks end with its process
+                    holding._held.popitem()[1].close()
 
     return run
 

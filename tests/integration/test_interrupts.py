@@ -138,7 +138,7 @@ def test_every_verb_that_waits_for_a_worker(tmp_path: Path, words: tuple[object,
     time.sleep(3.0)  # workers import torch
     status, out, errors = ended(process, signal.SIGINT)
     assert status == 130, (out, errors)
-    last = (out + errors).strip().splitlines()[-1]
+    last = (out or errors).strip().splitlines()[-1]
     assert "interrupted; " in last
     assert f"armdiff {words[0]}" in last
     assert not [*(tmp_path / "tmp").glob("armdiff*")]

@@ -1,6 +1,7 @@
 """armdiff itself fails on a case: a problem of the run, never a finding, and nothing found is lost."""
 
-import importlib
+import importlib.util
+import io
 
 import pytest
 
@@ -54,7 +55,9 @@ def served(tmp_path, monkeypatch):
         names = {"__name__": module}
         exec("def judge(observation):\n    raise KeyError('lowered')", names)
         monkeypatch.setattr(observing, "oracles", lambda: {"broken": Oracle("broken", names["judge"])})
-        return path, worker._serve(Task(case=path, probes="none"), lambda _: None, WorkerCache(), Remembered())
+        return path, worker._serve(
+            Task(case=path, probes="none"), worker._Announced(io.BytesIO()), WorkerCache(), Remembered()
+        )
 
     return serve
 

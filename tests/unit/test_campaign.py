@@ -226,7 +226,7 @@ def scripts(monkeypatch):
 
 def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_path, monkeypatch, scripts):
     monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
-    monkeypatch.setattr("harness.campaign.budget.MOST_A_BUCKET", 0.5)
+    monkeypatch.setattr("harness.campaign.budget.MOST_A_BUCKET", 0.0)
     asked, told = options(tmp_path, max_examples=1), []
     run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, told.append), InProcess)
     found = read_run(tmp_path)

@@ -2,7 +2,7 @@
 
 A line is a whole set of packages. A set that is no line is called unknown, and is held against the nearest line: an
 expectation that depends on a package whose version differs does not hold there, every other one does
-(``Basis.holds``). A line made from another one by a newer or an older compiler (``vela52``) is treated in the same way:
+(``Basis.lines``). A line made from another one by a newer or an older compiler (``vela52``) is treated in the same way:
 where an entry says nothing of it, what holds for the line that it was made from holds for it.
 
 No torch import here: versions come from package metadata.

@@ -104,6 +104,23 @@ def test_a_vela_defect_is_written_for_vela(tmp_path):
     assert "**It does not show the defect by" in report
 
 
+def test_a_report_for_vela_says_which_velas_have_the_defect(tmp_path, python):
+    (tmp_path / "bug").mkdir()
+    lines = "".join(
+        f'[lines.{line}]\nstatus = "{status}"\n'
+        for line, status in (("vela52", "fixed"), ("default", "reproduces"), ("et141", "reproduces"))
+    )
+    (tmp_path / "bug" / "status.toml").write_text(f'title = "Vela: x"\nexpires = 2027-01-01\n{lines}')
+    folder, _ = bug(tmp_path, python, VELA, case(ETHOS))
+    table = [line for line in (folder / "REPORT.md").read_text().splitlines() if line.startswith("| ")]
+    assert table == [
+        "| ethos-u-vela | executorch | the bug |",
+        "| 5.2.0 | 1.5.1 | does not show |",
+        "| 5.1.0 | 1.5.1 | shows |",
+        "| 5.1.0 | 1.4.1 | shows |",
+    ]
+
+
 CERTIFIED = (
     "armdiff's verdict on executorch 1.5.1: certified, the bug is gone. Compared with stock: drawn graphs "
     "(TOSA-1.0+INT: 60, of them 52 the same program, 8 right where stock was wrong) and 28 cases of the corpus."

@@ -42,6 +42,9 @@ _WORDS = {
 }
 
 
+_COLUMNS = {True: ("ethos-u-vela", "executorch"), False: ("executorch", "torch")}
+"""The packages whose versions a maintainer asks for: of Vela, and of ExecuTorch."""
+
 _FIRST_WRONG = "first wrong: "
 """What the message of a wrong command stream says before the operation."""
 
@@ -108,7 +111,8 @@ def report_text(facts: Facts) -> str:
         "blame": _blame(facts),
         "blame_title": _blame_title(finding, wrong_values),
         "noise": _noise(finding, facts.verified),
-        "lines": [*_lines(facts.status)],
+        "columns": _COLUMNS[for_vela],
+        "lines": _lines(facts.status, _COLUMNS[for_vela]),
         "neighbour": model_source(facts.neighbour).rstrip() if facts.neighbour else "",
         "distinguishes": sentence(facts.distinguishes) or "The nearest case that does not show it:",
         "related": [*facts.status.upstream, *(f"`{name}`: {title}" for name, title in facts.mentioned.items())],
@@ -212,10 +216,11 @@ def _amount(number: float, unit: object) -> str:
     return f"{number:g} {str(unit).removesuffix('s') if number == 1 else unit}"
 
 
-def _lines(status: Status) -> list[dict[str, str]]:
-    return [
-        {**line.releases, "word": _WORDS[status.lines[line.name].status]} for line in TABLE if line.name in status.lines
-    ]
+def _lines(status: Status, packages: Sequence[str]) -> list[tuple[str, ...]]:
+    """The versions of some packages on each line that was tried, and what the bug does there; nothing twice."""
+    tried = [line for line in TABLE if line.name in status.lines]
+    rows = ((*(line.releases[name] for name in packages), _WORDS[status.lines[line.name].status]) for line in tried)
+    return list(dict.fromkeys(rows))
 
 
 def _command(case: Case, verified: Verified) -> str:

@@ -386,7 +386,7 @@ def _count(delegate: _Delegate, side: str, who: str, count: int, whom: str, name
     return Mismatch(
         "buffers",
         f"{side} count",
-        f"{delegate.named}: {who} {count} {side}s, {whom} {len(names)} ({', '.join(names[:8])})",
+        f"{delegate.named}: {who} {counted_as(count, side)}, {whom} {len(names)} ({', '.join(names[:8])})",
         stage="vela" if "payload" in who else "lower",
         pass_name="Vela" if "payload" in who else None,
         measured={"seen": count, "expected": len(names)},

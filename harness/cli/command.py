@@ -34,6 +34,7 @@ from harness.cli import (
     report,
     sweep,
     table,
+    upstream,
     vela,
 )
 
@@ -74,6 +75,7 @@ for _verb in (
     report.report,
     certify.certify,
     table.table,
+    upstream.upstream,
     bench.bench,
     bisect.bisect,
     census.census,

@@ -20,6 +20,7 @@ from typing import Literal
 from harness.artifacts.tosa import decode_tosa
 from harness.artifacts.vela import VelaPayload
 from harness.case.errors import BadInput
+from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.equivalence import decoded_difference
 from harness.evidence.inspection.surroundings import tosa_place
@@ -177,8 +178,8 @@ def _damaged(tosa: bytes, payload: VelaPayload, error: BadInput) -> Mismatch:
             return Mismatch(
                 "buffers",
                 f"{side} count",
-                f"{PROGRAM}: its payload has {len(table)} {side}s, the TOSA graph that Vela compiled {len(wanted)} "
-                f"({', '.join(wanted[:8])})",
+                f"{PROGRAM}: its payload has {counted_as(len(table), side)}, the TOSA graph that Vela compiled "
+                f"{len(wanted)} ({', '.join(wanted[:8])})",
                 stage="vela",
                 pass_name=VELA,
                 measured={"seen": len(table), "expected": len(wanted)},

@@ -15,7 +15,7 @@ from harness.case.case import Case, Graph, Input, Seeds, encode_case
 from harness.case.reading import read_case
 from harness.compat.releases import release_line
 from harness.reports.bugs import write_bug
-from harness.reports.bugs.__main__ import named
+from harness.reports.bugs.of_entry import named
 from harness.triage.corpus import default_corpus, read_entry
 from harness.workers.protocol import Task
 from tests.integration.conftest import PoolHere, node, uniform

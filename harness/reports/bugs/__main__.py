@@ -9,22 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 
 from harness.case.errors import ArmdiffError, CannotRun
 from harness.pipeline.doctor import required_missing
+from harness.reports.bugs.of_entry import named
 from harness.reports.bugs.writing import write_bug
-from harness.triage.buckets import any_pass, pass_of
-from harness.triage.corpus import Entry, Expectation, default_corpus, entries
+from harness.triage.corpus import Entry, default_corpus, entries
 from harness.triage.findings import Finding
 from harness.workers.pool import Pool
 from harness.workers.protocol import Task
-
-_PLACE = ("output", "input", "bound", "unit")
-"""What a script needs to know to show wrong values."""
 
 
 @click.command()
@@ -63,32 +58,6 @@ def _findings(chosen: Sequence[Entry]) -> list[Finding | None]:
     tasks = [Task(case=str(entry.folder / "case.json"), confirm=False) for entry in chosen]
     with Pool(1) as pool:
         return [named(entry, result.findings) for entry, result in zip(chosen, pool.run(tasks), strict=True)]
-
-
-def named(entry: Entry, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that an entry's status names, with the pass that it names (one run does not look for it)."""
-    expected = entry.expected
-    assert expected is not None
-    for finding in findings:
-        if any_pass(finding.bucket) == any_pass(expected.bucket):
-            return msgspec.structs.replace(
-                finding,
-                bucket=expected.bucket,
-                pass_name=pass_of(expected.bucket),
-                measured={**_where_it_shows(expected, findings), **finding.measured},
-            )
-    return None
-
-
-def _where_it_shows(expected: Expectation, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Output, input and allowed distance of the wrong values in which the very bug shows as well, if it does.
-
-    A finding about qparams has none of these; its script would look at every input, and allow one step for each.
-    """
-    for finding in findings:
-        if "distance" in finding.measured and finding.bucket in expected.also:
-            return {name: finding.measured[name] for name in _PLACE if name in finding.measured}
-    return {}
 
 
 if __name__ == "__main__":

@@ -87,11 +87,24 @@ class Facts:
 
 def report_text(facts: Facts) -> str:
     """The whole report."""
+    known = context(facts)
+    return rendered("vela.md.jinja" if known["vela"] else "executorch.md.jinja", known, facts.script)
+
+
+def rendered(template: str, known: Mapping[str, Any], script: str) -> str:
+    """A template's text, with the script in place of ``@SCRIPT@``."""
+    text = environment().get_template(template).render(known)
+    code = f"```python\n{script.rstrip()}\n```"  # put in last: it keeps its own blank lines
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip().replace("@SCRIPT@", code, 1) + "\n"
+
+
+def context(facts: Facts) -> dict[str, Any]:
+    """What the templates of a bug's text say."""
     finding, case = facts.finding, facts.case
     shown = facts.verified.outcome == SHOWS  # the script prints the traceback itself
     wrong_values = facts.of_vela and oracle_named(finding.oracle).values
     for_vela = facts.of_vela or finding.stage == VELA_STAGE
-    context: dict[str, Any] = {
+    return {
         "title": facts.status.title,
         "vela": for_vela,
         "sentence": what_is_wrong(case, finding),
@@ -123,10 +136,6 @@ def report_text(facts: Facts) -> str:
         "weights": case.tensors is not None,
         "bucket": finding.bucket,
     }
-    template = "vela.md.jinja" if for_vela else "executorch.md.jinja"
-    text = environment().get_template(template).render(context)
-    script = f"```python\n{facts.script.rstrip()}\n```"  # put in last: it keeps its own blank lines
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip().replace("@SCRIPT@", script, 1) + "\n"
 
 
 def _blame_title(finding: Finding, wrong_values: bool) -> str:

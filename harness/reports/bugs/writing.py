@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,12 +40,18 @@ MOST_BYTES = 50_000
 _REVIEW = datetime.timedelta(days=180)
 
 
+def write_report(folder: Path, facts: Facts) -> None:
+    """Write ``REPORT.md`` of a bug."""
+    (folder / REPORT).write_text(report_text(facts))
+
+
 def write_bug(
     folder: Path,
     case_file: Path,
     finding: Finding,
     *,
     minimized: Minimized | None = None,
+    entry: Entry | None = None,
     corpus: Sequence[Entry] = (),
     root: Path = Path(),
     releases: Mapping[str, str] | None = None,
@@ -53,17 +59,20 @@ def write_bug(
     certificates: Path | None = None,
     python: str = sys.executable,
     timeout: float = TIME_LIMIT,
+    write: Callable[[Path, Facts], None] = write_report,
 ) -> str:
     """Write a bug's folder, trying its script in a fresh process.
 
     :param case_file: the smallest case; its tensors lie beside it.
     :param finding: what was found in it.
     :param minimized: how it was made small; the path of its neighbour counts from ``root``.
+    :param entry: the corpus entry of the bug, if the folder is not its own.
     :param corpus: what is known: an entry that knows the finding gives title, cause and releases.
     :param releases: package -> version that it was found with, ``line`` their release line; by default the
         installed ones.
     :param certificates: a folder with certificates of corrections, ``<line>/<correction>.json``.
     :param timeout: seconds that the script may take.
+    :param write: writes the text about the bug, of all that was found out.
     :returns: what the script did: ``shows``, ``does not show``, ``needs an Ethos-U engine``, or a reason.
     :raises BadInput: the case, or a certificate, is damaged.
     :raises CannotRun: the folder cannot be written.
@@ -73,7 +82,7 @@ def write_bug(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _bring_case(folder, case_file, case)
-        entry = _entry(folder, known_by(corpus, finding))
+        entry = entry or _entry(folder, known_by(corpus, finding))
         line = line or release_line()
         status = entry.status if entry else _new_status(folder, finding, line, minimized)
         fixes = _corrections(entry, versions)
@@ -94,7 +103,7 @@ def write_bug(
             distinguishes=minimized.distinguishes if minimized else "",
             executed=executed(verified, case.target),
         )
-        (folder / REPORT).write_text(report_text(facts))
+        write(folder, facts)
     except OSError as error:
         raise cannot_write(folder, error) from None
     return verified.outcome

@@ -1,0 +1,91 @@
+"""Root causes of the corpus: which entries are one, whose tracker they go to, and which harm most.
+
+Entries of ExecuTorch are one root cause if the same corrections remove them: one edit of the source ends them all. A
+workaround proves nothing of the kind, since it keeps a pattern away from a tool whose source it does not touch, so
+that an entry of Vela is a cause of its own.
+
+Silent wrong values come first, then what an oracle of less harm saw (``Oracle.rank``); a plain module before a large
+one; last what the corpus calls harmless, and what only a quantized graph edited by hand shows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.case.reading import read_case
+from harness.case.recipe import parse_recipe
+from harness.corrections.correction import Correction
+from harness.evidence.observation import oracle_named
+from harness.triage.buckets import oracle_of
+from harness.triage.corpus import Entry, Package
+
+_LAST = 99
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """Where a package's bugs are filed.
+
+    :param folder: its folder.
+    :param where: address of the form.
+    :param prefix: how a title begins there.
+    """
+
+    folder: str
+    where: str
+    prefix: str = ""
+
+
+TRACKERS: dict[Package, Tracker] = {
+    "executorch": Tracker("pytorch-executorch", "https://github.com/pytorch/executorch/issues/new", "Arm backend: "),
+    "ethos-u-vela": Tracker("vela", "https://gitlab.arm.com/artificial-intelligence/ethos-u/ethos-u-vela/-/issues"),
+    "torchao": Tracker("pytorch-ao", "https://github.com/pytorch/ao/issues/new"),
+    "tosa-tools": Tracker("tosa-tools", "https://gitlab.arm.com/tosa/tosa-tools/-/issues"),
+}
+"""Package whose bug it is -> tracker."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One root cause.
+
+    :param head: the entry that is shown: the worst kind of harm, and of these the smallest module.
+    :param others: further entries of the same cause.
+    """
+
+    head: Entry
+    others: tuple[Entry, ...] = ()
+
+    @property
+    def tracker(self) -> Tracker:
+        return TRACKERS[self.head.status.package]
+
+
+def causes(chosen: Iterable[Entry], corrections: Collection[Correction]) -> list[Cause]:
+    """Entries by root cause, the most harmful first.
+
+    :param corrections: those that the installed release needs.
+    """
+    groups: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
+    for entry in chosen:
+        edits = tuple(sorted(item.name for item in corrections if entry.name in item.entries and not item.workaround))
+        groups[edits or (f"entry {entry.name}",)].append(entry)
+    ordered = (sorted(group, key=_harm) for group in groups.values())
+    return sorted((Cause(first, tuple(rest)) for first, *rest in ordered), key=lambda cause: _harm(cause.head))
+
+
+def _harm(entry: Entry) -> tuple[bool, bool, int, int, str]:
+    """Sorts by what a bug does, the worst first."""
+    case = read_case(entry.folder / "case.json")
+    bucket = entry.expected.bucket if entry.expected else ""
+    rank = oracle_named(oracle_of(bucket)).rank if bucket else _LAST
+    edited = bool(parse_recipe(case.recipe).edited)
+    return (edited, bool(entry.status.harmless), rank, len(case.graph.nodes), entry.name)
+
+
+def by_tracker(found: Sequence[Cause]) -> dict[Tracker, list[Cause]]:
+    """The causes of each tracker, in the order of ``TRACKERS``."""
+    groups = {tracker: [cause for cause in found if cause.tracker == tracker] for tracker in TRACKERS.values()}
+    return {tracker: group for tracker, group in groups.items() if group}

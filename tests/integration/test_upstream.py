@@ -1,0 +1,84 @@
+"""Pages for upstream's trackers, with a stand-in for the workers and for the interpreter that runs the scripts."""
+
+import stat
+
+import msgspec
+import pytest
+
+from harness.corrections import corrections
+from harness.reports.upstream.causes import causes
+from harness.reports.upstream.sending import send, write_indexes
+from harness.triage.corpus import default_corpus, entries
+from harness.workers.protocol import CaseResult
+from tests.unit.bugs import MACHINE, NUMERIC
+
+NAMES = ("neg-ignores-scale", "conv-relu-clamp-dropped", "linear-relu-clamp-dropped")
+
+
+class Shows:
+    """A pool in which every case shows the bucket that its entry expects, but for those that are gone."""
+
+    jobs = 1
+
+    def __init__(self, found, gone=()):
+        self.buckets = {str(cause.head.folder / "case.json"): cause.head.expected.bucket for cause in found}
+        self.gone = gone
+
+    def run(self, tasks):
+        for task in tasks:
+            finding = msgspec.structs.replace(NUMERIC, bucket=self.buckets[task.case])
+            shown = not any(name in task.case for name in self.gone)
+            yield CaseResult(case=task.case, findings=(finding,) if shown else ())
+
+
+@pytest.fixture
+def python(tmp_path):
+    """A stand-in for the interpreter; its exit status says whether the bug shows."""
+
+    def made(status):
+        file = tmp_path / f"python{status}"
+        file.write_text(f"#!/bin/sh\necho The bug shows.\nexit {status}\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        return str(file)
+
+    return made
+
+
+@pytest.fixture
+def found():
+    chosen = entries([default_corpus() / "found" / name for name in NAMES])
+    return causes(chosen, list(corrections().values()))
+
+
+def test_each_cause_gets_a_page_and_each_tracker_an_index(tmp_path, found, python):
+    sent = list(send(found, tmp_path, Shows(found), None, python(1)))
+    assert {item.cause.head.name: item.outcome for item in sent} == dict.fromkeys(
+        ("neg-ignores-scale", "conv-relu-clamp-dropped"), "shows"
+    )
+    folder = tmp_path / "pytorch-executorch"
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "conv-relu-clamp-dropped", "conv-relu-clamp-dropped.md", "neg-ignores-scale", "neg-ignores-scale.md",
+    ]  # fmt: skip
+    attached = {file.name for file in (folder / "neg-ignores-scale").iterdir()}
+    assert {"repro.py", "case.json"} <= attached
+    assert not attached & {"REPORT.md", "status.toml"}
+    page = (folder / "neg-ignores-scale.md").read_text()
+    assert (folder / "neg-ignores-scale" / "repro.py").read_text().strip() in page
+    assert not MACHINE.search(page)
+    [index] = write_indexes(sent, tmp_path, dict.fromkeys(NAMES, "executorch 1.5.1"))
+    rows = [line for line in index.read_text().splitlines() if line.startswith("| [")]
+    assert [row.split("]")[0] for row in rows] == [f"| [{item.file.name}" for item in sent]
+
+
+def test_what_does_not_show_any_more_gets_no_page(tmp_path, found, python):
+    sent = {item.cause.head.name: item for item in send(found, tmp_path, Shows(found, ["neg"]), None, python(1))}
+    assert sent["neg-ignores-scale"].file is None
+    assert "does not show it with the installed packages" in sent["neg-ignores-scale"].why
+    assert sent["conv-relu-clamp-dropped"].file is not None
+
+
+def test_a_script_that_shows_nothing_vetoes_its_page(tmp_path, found, python):
+    list(send(found, tmp_path, Shows(found), None, python(1)))
+    sent = list(send(found, tmp_path, Shows(found), None, python(0)))
+    assert [item.file for item in sent] == [None, None]
+    assert not list((tmp_path / "pytorch-executorch").glob("*.md"))  # those of the run before are gone as well

@@ -1,0 +1,148 @@
+"""Issues for upstream's trackers: which entries are one root cause, which harm most, and what a page says. No torch."""
+
+import msgspec
+import pytest
+
+from harness.campaign.certify.evidence import Certificate, Moved
+from harness.case.case import encode_case
+from harness.case.reading import read_case
+from harness.corrections import corrections
+from harness.reports.bugs.page import Facts
+from harness.reports.bugs.verifying import NEEDS_ENGINE, SHOWS, Verified
+from harness.reports.upstream.causes import Cause, by_tracker, causes
+from harness.reports.upstream.page import MOST_LINES, body_lines, evidence_of, issue_text, patches, shows_on
+from harness.triage.corpus import default_corpus, entries, read_entry
+from tests.unit.bugs import ETHOS, NUMERIC, RELEASES, case, found
+
+FOUND = default_corpus() / "found"
+
+
+def entry(name):
+    return read_entry(FOUND / name)
+
+
+def fixes():
+    return [item for item in corrections().values() if item.for_release("1.5.1")]
+
+
+def facts(cause, finding=NUMERIC, outcome=SHOWS, **words):
+    return Facts(
+        case=read_case(cause.head.folder / "case.json"), finding=finding, script="print(1)", status=cause.head.status,
+        verified=Verified(outcome, **words.pop("verified", {})), releases=RELEASES, **words,
+    )  # fmt: skip
+
+
+def test_entries_that_one_edit_removes_are_one_cause():
+    chosen = map(entry, ("linear-relu-clamp-dropped", "neg-ignores-scale", "conv-relu-clamp-dropped"))
+    assert {(cause.head.name, *(other.name for other in cause.others)) for cause in causes(chosen, fixes())} == {
+        ("conv-relu-clamp-dropped", "linear-relu-clamp-dropped"),
+        ("neg-ignores-scale",),
+    }
+
+
+def test_a_workaround_does_not_make_two_bugs_one():
+    chosen = [entry("vela-reduction-of-slice"), entry("vela-slice-before-unit-reduction")]
+    assert len(causes(chosen, fixes())) == 2
+    assert [item.workaround for item in fixes() if "vela-reduction-of-slice" in item.entries] == [True]
+
+
+def test_wrong_values_come_before_crashes_and_harmless_bugs_last():
+    names = [
+        "qmin-lost",
+        "where-of-constant-dtype",
+        "cat-repeated-input-dropped",
+        "vela-drops-output",
+        "neg-ignores-scale",
+    ]
+    ordered = [cause.head.name for cause in causes(map(entry, names), fixes())]
+    assert ordered[0] == "neg-ignores-scale"
+    assert ordered[-2:] == ["where-of-constant-dtype", "qmin-lost"]
+
+
+def test_what_only_an_edited_graph_shows_comes_after_everything_else(tmp_path):
+    made = []
+    for name, recipe in (("a", "a8w8,edited=conv2d"), ("b", "a8w8")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "case.json").write_bytes(encode_case(case(recipe=recipe)))
+        (tmp_path / name / "status.toml").write_text('title = "x"\nexpires = 2027-01-01\n')
+        made.append(read_entry(tmp_path / name))
+    assert [cause.head.name for cause in causes(made, ())] == ["b", "a"]
+
+
+def test_every_bug_goes_to_the_tracker_of_its_package():
+    groups = by_tracker(causes(entries([FOUND]), fixes()))
+    names = {tracker.folder: {cause.head.status.package for cause in group} for tracker, group in groups.items()}
+    assert names == {"pytorch-executorch": {"executorch"}, "vela": {"ethos-u-vela"}}
+
+
+def test_a_page_says_what_a_maintainer_asks_before_its_script():
+    cause = Cause(entry("conv-relu-clamp-dropped"), (entry("linear-relu-clamp-dropped"),))
+    [fix] = [item for item in fixes() if item.name == "fused-activation-keeps-clamp"]
+    long = "diff\n" * 40
+    made = facts(cause, corrections=[fix], patches={fix.name: long})
+    text = issue_text(cause, made, "2026-11-24")
+    assert text.startswith(f"# Arm backend: {cause.head.status.title}\n")
+    places = [text.index(part) for part in (
+        "returns wrong values", "```python", "**Seen**", "**Expected**", "**Where**: `NegPass`",
+        "**Versions**: executorch",
+        "Tried on 2026-11-24 with executorch 1.5.1", "**The same cause**", "(`linear-relu-clamp-dropped`)", "**A fix**",
+        "**Related**: https://github.com/pytorch/executorch/pull/21974", "print(1)",
+    )]  # fmt: skip
+    assert places == sorted(places)
+    assert body_lines(text) <= MOST_LINES
+    assert long not in text
+    assert patches(made) == {"fused-activation-keeps-clamp.patch": long}
+
+
+def test_a_short_patch_stands_in_the_page():
+    cause = Cause(entry("neg-ignores-scale"))
+    [fix] = [item for item in fixes() if item.name == "neg-rescaled"]
+    made = facts(cause, corrections=[fix], patches={fix.name: "-old\n+new\n"})
+    assert "```diff\n-old\n+new\n```" in issue_text(cause, made, "2026-11-24")
+    assert patches(made) == {}
+
+
+def test_a_page_for_vela_has_the_graph_the_command_and_the_wrong_step():
+    cause = Cause(entry("vela-batched-padded-slice"))
+    tosa = (cause.head.folder / "lowered_module_0.tosa").read_bytes()
+    detail = "  0000f0  00000125  SET_ACT\n> 000120  00000005  OP_CONV\n  ; step 0: CONV\n  ;   IFM\n  000124  OP_STOP"
+    finding = msgspec.structs.replace(
+        found("numeric", "differs from the TOSA reference", pass_name="Vela", target=ETHOS), detail=detail
+    )
+    made = facts(cause, finding, NEEDS_ENGINE, verified={"files": {"lowered_module_0.tosa": tosa}})
+    text = issue_text(cause, made, "2026-11-24")
+    assert text.startswith(f"# {cause.head.status.title}\n")
+    assert "SLICE(t0, [0, 0, 1, 0], [2, 8, 4, 3])" in text
+    assert "vela --accelerator-config=" in text
+    assert "000120  00000005  OP_CONV\n; step 0: CONV\n;   IFM\n```" in text
+    assert "SET_ACT" not in text
+    assert "on no hardware and no FVP" in text
+    assert "**Does ExecuTorch emit it?** Yes" in text
+    assert body_lines(text) <= MOST_LINES
+
+
+def test_versions_are_those_of_the_package_whose_bug_it_is():
+    status = entry("vela-drops-output").status
+    assert shows_on(status, "ethos-u-vela") == "ethos-u-vela 5.2.0, 5.1.0, 5.0.0"
+    assert shows_on(entry("neg-ignores-scale").status, "executorch") == (
+        "executorch 1.5.1, 1.4.1; not 1.3.1, 1.2.0, 1.1.0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [("certified", "the bug is gone and nothing that was right is wrong"), ("refused", "a graph is wrong now")],
+)
+def test_the_evidence_of_a_patch_counts_what_it_changed(verdict, said):
+    rows = (
+        Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 150, "right": 40, "alike": 10}),
+        Moved(cases="graphs", target=ETHOS, outcomes={"same": 30, "equal": 10}),
+        Moved(cases="corpus", target=ETHOS, outcomes={"same": 50}),
+    )
+    made = Certificate(
+        name="x", verdict=verdict, why="a graph is wrong now", line="default", releases=RELEASES, moved=rows
+    )
+    assert evidence_of(made) == (
+        "Compared with and without it (240 drawn graphs, of them 10 another program with the same outputs, "
+        f"40 right now; 50 cases of armdiff's corpus, no program changed): {said}."
+    )

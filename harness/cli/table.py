@@ -22,8 +22,9 @@ from harness.cli.results import write_json
 from harness.compat.releases import LINES
 from harness.corrections import corrections
 from harness.triage.corpus import corpus_folders
+from harness.triage.release_changes import ORDER, changes, told
 from harness.triage.release_environments import OLDEST_FIRST, replayed
-from harness.triage.release_table import html, markdown, merged
+from harness.triage.release_table import html, markdown, merged, spans
 
 
 @click.command()
@@ -36,6 +37,9 @@ from harness.triage.release_table import html, markdown, merged
     show_default=True,
     help="Folder of certificates (armdiff certify --out).",
 )
+@click.option(
+    "--since", metavar="LINE", type=click.Choice(LINES), help="Say what the newest line changed since this one."
+)
 @jobs_option
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("armdiff-out/table"), show_default=True, help="Folder."
@@ -47,6 +51,7 @@ def table(
     make: bool,
     lines: tuple[str, ...],
     certificates: Path,
+    since: str | None,
     jobs: int,
     out: Path,
     json_file: str | None,
@@ -54,9 +59,12 @@ def table(
     """Replay the corpus on every release line and merge the results: bug x release, Markdown and HTML.
 
     RESULTS are files of 'armdiff replay --json', one a line, named like it (et120.json); their lines are not
-    replayed again. Writes table.md, table.html and each line's JSON into OUT.
+    replayed again. Writes table.md, table.html and each line's JSON into OUT. With --since, since.md and the last
+    lines say what is fixed, what broke, what came back and what is left.
 
     Example: armdiff table --make
+
+    Example: armdiff table --since et141 --line et141 --line default --make
     """
     replays = {_line_of(file): _read(file) for file in results}
     found = environments_of(environments, make)
@@ -77,17 +85,30 @@ def table(
                     made.append(str(out / f"{line}.json"))
         certified = [(page.line, page.name) for page in pages if page.verdict == "certified"]
         merged_table = merged(replays, certified, covers=covers)
+        changed = changes(merged_table, since) if since else None
+        summary = "\n".join(told(changed, merged_table)) + "\n" if changed else ""
+        if summary:
+            (out / "since.md").write_text(summary)
         (out / "table.md").write_text(markdown(merged_table))
         (out / "table.html").write_text(html(merged_table))
     except OSError as error:
         raise CannotRun(f"{out}: cannot be written ({error.strerror}); give another --out") from None
     rows = [
-        {"entry": row.entry, "lines": {line: str(cell) for line, cell in row.cells.items()}}
+        {
+            "entry": row.entry,
+            "lines": {line: str(cell) for line, cell in row.cells.items()},
+            "versions": spans(row, merged_table),
+        }
         for row in merged_table.rows
     ]
-    write_json(json_file, {"lines": list(merged_table.lines), "releases": dict(merged_table.releases), "bugs": rows})
+    data: dict[str, Any] = {"lines": list(merged_table.lines), "releases": dict(merged_table.releases), "bugs": rows}
+    if changed:
+        kinds = {kind: [bug.entry for bug in changed.of(kind)] for kind in ORDER}
+        data["changes"] = {"since": changed.since, "until": changed.until, **kinds}
+    write_json(json_file, data)
     if json_file != "-":
         click.echo(markdown(merged_table))
+        click.echo(summary, nl=bool(summary))
         click.echo(f"{out / 'table.md'}, {out / 'table.html'}")
 
 

@@ -1,8 +1,8 @@
 """The release table: every corpus bug on every release line, merged from what ``armdiff replay`` found there.
 
 States: ``reproduces``; ``fixed`` (no newer line has it), ``not yet`` (only newer lines have it), ``not
-here`` (in between); ``crashes differently`` and ``differs`` (other findings than the recorded ones);
-``cannot run``; and ``certified`` where a correction's certificate of that line covers it.
+here`` (in between); ``crashes differently`` and ``differs`` (other findings than the recorded ones); ``hidden``
+(other bugs stand before it); ``cannot run``; and ``certified`` where a correction's certificate of that line covers it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.compat.releases import DEFAULT
 from harness.evidence.observation import CRASH
 from harness.triage.release_environments import OLDEST_FIRST
 
 HAS_IT = ("reproduces", "crashes differently", "differs")
+UNTOLD = ("cannot run", "hidden")
+"""States that say nothing of whether a line has the bug."""
+_SPANS = {"executorch": "ethos-u-vela", "ethos-u-vela": "executorch"}
+"""A package whose versions have a bug -> the package that must be the same on the lines that are compared."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,8 @@ def merged(
 
 def _state(row: Mapping[str, Any]) -> str:
     """The state of an entry on one line, without looking at others."""
-    if row["outcome"] == "cannot run":
-        return "cannot run"
+    if row["outcome"] in UNTOLD:
+        return str(row["outcome"])
     if row["outcome"] in ("fixed", "unexpected pass") or not row["findings"]:
         return "fixed"
     if row["outcome"] == "reproduces":
@@ -113,16 +118,33 @@ def _placed(line: str, states: Mapping[str, str]) -> str:
     return "not here" if before and after else "not yet" if after else "fixed"
 
 
+def spans(row: Row, table: Table) -> dict[str, str]:
+    """Per package the first and the last version with a bug: ``{"executorch": "1.4.1 to 1.5.1"}``.
+
+    Only lines count that have the other package's version of the default line (or of the newest one that was tried).
+    """
+    found = {}
+    for package, other in _SPANS.items():
+        base = table.releases[DEFAULT if DEFAULT in table.lines else table.lines[-1]].get(other)
+        lines = [line for line in table.lines if table.releases[line].get(other) == base]
+        having = [line for line in lines if line in row.cells and row.cells[line].state in HAS_IT]
+        if versions := list(dict.fromkeys(table.releases[line].get(package, "?") for line in having)):
+            found[package] = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+    return found
+
+
 def markdown(table: Table) -> str:
     """The table as Markdown."""
     return "\n".join(_markdown(table)) + "\n"
 
 
 def _markdown(table: Table) -> Iterator[str]:
-    yield f"| bug | {' | '.join(table.lines)} |"
-    yield f"|---|{'---|' * len(table.lines)}"
+    yield f"| bug | {' | '.join(table.lines)} | {' | '.join(_SPANS)} |"
+    yield f"|---|{'---|' * (len(table.lines) + len(_SPANS))}"
     for row in table.rows:
-        yield f"| {row.entry} | {' | '.join(str(row.cells.get(line, Cell())) for line in table.lines)} |"
+        versions = spans(row, table)
+        cells = [str(row.cells.get(line, Cell())) for line in table.lines]
+        yield f"| {row.entry} | {' | '.join((*cells, *(versions.get(name, '') for name in _SPANS)))} |"
     yield ""
     for line in table.lines:
         yield f"* {line}: {', '.join(f'{name} {version}' for name, version in table.releases[line].items())}"
@@ -139,7 +161,7 @@ th, td { border: 1px solid #8886; padding: .35rem .6rem; text-align: left; verti
 th { position: sticky; top: 0; background: Canvas; }
 td.bug { max-width: 26rem; } td.bug small { opacity: .75; }
 .reproduces { background: #d9363e33; } .crashes, .differs { background: #d9822b33; }
-.fixed { background: #2e9e4f26; } .cannot { background: #8884; } .not { opacity: .6; }
+.fixed { background: #2e9e4f26; } .cannot, .hidden { background: #8884; } .not { opacity: .6; }
 .certified { display: block; font-size: .85em; }
 </style></head><body>
 <h1>Bugs by release</h1>
@@ -147,13 +169,17 @@ td.bug { max-width: 26rem; } td.bug small { opacity: .75; }
 Point at a cell for what was seen.</p>
 <div class="wide"><table><thead><tr><th>bug</th>{% for line in table.lines %}<th>{{ line }}<br>
 <small>executorch {{ table.releases[line].get("executorch", "?") }}<br>
-torch {{ table.releases[line].get("torch", "?") }}</small></th>{% endfor %}</tr></thead>
+torch {{ table.releases[line].get("torch", "?") }}<br>
+Vela {{ table.releases[line].get("ethos-u-vela", "?") }}</small></th>{% endfor %}
+<th>first and last version</th></tr></thead>
 <tbody>{% for row in table.rows %}<tr><td class="bug"><b>{{ row.entry }}</b><br>{{ row.title }}
 {% for url in row.upstream %}<br><small><a href="{{ url }}">{{ url }}</a></small>{% endfor %}</td>
 {% for line in table.lines %}{% set cell = row.cells.get(line) %}{% if cell %}
 <td class="{{ cell.state.split(' ')[0] }}" title="{{ cell.what[:400] }}">{{ cell.state }}
 {% if cell.correction %}<span class="certified">certified: {{ cell.correction }}</span>{% endif %}</td>
-{% else %}<td></td>{% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
+{% else %}<td></td>{% endif %}{% endfor %}
+<td>{% for name, versions in spans(row, table).items() %}{{ name }} {{ versions }}<br>{% endfor %}</td>
+</tr>{% endfor %}</tbody></table></div>
 </body></html>
 """
 
@@ -162,4 +188,4 @@ def html(table: Table) -> str:
     """The table as one page that needs nothing else."""
     from jinja2 import Environment
 
-    return Environment(autoescape=True).from_string(_PAGE).render(table=table)
+    return Environment(autoescape=True).from_string(_PAGE).render(table=table, spans=spans)

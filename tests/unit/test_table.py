@@ -12,9 +12,11 @@ from harness.campaign.certify.evidence import Certificate
 from harness.case.case import encode_case
 from harness.case.errors import BadInput
 from harness.cli.command import main
+from harness.compat.releases import TABLE
 from harness.corrections import corrections
+from harness.triage.release_changes import changes, told
 from harness.triage.release_environments import Environments, read_environments
-from harness.triage.release_table import html, markdown, merged
+from harness.triage.release_table import html, markdown, merged, spans
 
 
 def row(outcome, entry="bug", oracle="numeric", findings=True, what="6 steps"):
@@ -86,12 +88,82 @@ def test_the_verb_finds_certificates_among_the_cases_that_certify_left(tmp_path,
     words = [tmp_path / "et120.json", "--line", "et120", "--certificates", folder, "--out", tmp_path / "out"]
     result = CliRunner().invoke(main, ["table", *map(str, words), "--json", str(tmp_path / "table.json")])
     assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "table.json").read_text())["bugs"] == [{"entry": entry, "lines": {"et120": cell}}]
+    assert json.loads((tmp_path / "table.json").read_text())["bugs"] == [
+        {"entry": entry, "lines": {"et120": cell}, "versions": {"executorch": "1", "ethos-u-vela": "?"}}
+    ]
+
+
+VERSIONS = {line.name: line.releases for line in TABLE}
+
+
+def lines_with(**outcomes):
+    """A table of one bug, with the versions of its lines."""
+    replays = {
+        line: {**replay(row(outcome, findings=outcome != "fixed")), "releases": VERSIONS[line]}
+        for line, outcome in outcomes.items()
+    }
+    return merged(replays, covers={})
+
+
+def test_a_bug_has_a_first_and_a_last_version_of_executorch_and_of_vela():
+    table = lines_with(
+        et120="fixed", et131="reproduces", et141="reproduces", default="fixed", vela50="reproduces", vela52="reproduces"
+    )
+    assert spans(table.rows[0], table) == {"executorch": "1.3.1 to 1.4.1", "ethos-u-vela": "5.0.0 to 5.2.0"}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "kind"),
+    [
+        ({"et141": "reproduces", "default": "fixed"}, "fixed"),
+        ({"et141": "fixed", "default": "reproduces"}, "broke"),
+        ({"et131": "reproduces", "et141": "fixed", "default": "reproduces"}, "came back"),
+        ({"et141": "reproduces", "default": "other failure"}, "left"),
+        ({"et141": "hidden", "default": "reproduces"}, "cannot be told"),
+        ({"et141": "reproduces", "default": "cannot run"}, "cannot be told"),
+    ],
+)
+def test_a_release_fixes_breaks_and_leaves(outcomes, kind):
+    table = lines_with(**outcomes)
+    found = changes(table, "et141")
+    assert [bug.kind for bug in found.bugs] == [kind]
+    text = "\n".join(told(found, table))
+    assert "Since et141 (executorch 1.4.1" in text
+    assert ("### 1 bug " + kind in text) == (kind != "left")
+    assert text.endswith("1 bug left." if kind == "left" else "0 bugs left.")
+    assert "cannot be told" not in text or "(et141: hidden" in text or "(default: cannot run" in text
+
+
+def test_a_bug_that_neither_line_has_is_no_change():
+    table = lines_with(et141="fixed", default="fixed")
+    assert "bug" not in "\n".join(told(changes(table, "et141"), table)).replace("0 bugs left", "")
+
+
+@pytest.mark.parametrize(("since", "why"), [("et110", "was not replayed"), ("default", "not older than default")])
+def test_since_a_line_that_cannot_be_compared_is_one_line(since, why):
+    with pytest.raises(BadInput, match=why):
+        changes(lines_with(et141="fixed", default="fixed"), since)
+
+
+def test_the_verb_says_what_changed(tmp_path):
+    for line, outcome in (("et141", "reproduces"), ("default", "fixed")):
+        data = {**replay(row(outcome, findings=outcome != "fixed")), "releases": VERSIONS[line]}
+        (tmp_path / f"{line}.json").write_text(json.dumps(data))
+    words = [tmp_path / "et141.json", tmp_path / "default.json", "--since", "et141", "--out", tmp_path / "out"]
+    words += ["--line", "et141", "--line", "default", "--json", tmp_path / "table.json"]
+    result = CliRunner().invoke(main, ["table", *map(str, words)])
+    assert result.exit_code == 0, result.output
+    assert "### 1 bug fixed\n\n* `bug`: a <b> title, https://u" in result.output
+    assert "### 1 bug fixed" in (tmp_path / "out" / "since.md").read_text()
+    assert json.loads((tmp_path / "table.json").read_text())["changes"] == {
+        "since": "et141", "until": "default", "fixed": ["bug"], "broke": [], "came back": [], "left": [],
+        "cannot be told": [],
+    }  # fmt: skip
 
 
 def test_the_pages():
     table = merged({"et120": replay(row("reproduces")), "default": replay(row("fixed", findings=False))}, covers={})
-    assert "| bug | reproduces | fixed |" in markdown(table)
+    assert "| bug | reproduces | fixed | 1 | ? |" in markdown(table)
     page = html(table)
     assert "a &lt;b&gt; title" in page
     assert 'class="reproduces" title="6 steps"' in page

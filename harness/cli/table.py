@@ -7,6 +7,7 @@ from the JSON that ``armdiff replay --json`` wrote there.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from harness.cli.results import write_json
 from harness.compat.releases import LINES
 from harness.corrections import corrections
 from harness.triage.corpus import corpus_folders
-from harness.triage.release_changes import ORDER, changes, told
+from harness.triage.release_changes import ORDER, Changes, changes, told
 from harness.triage.release_environments import OLDEST_FIRST, replayed
 from harness.triage.release_table import html, markdown, merged, spans
 
@@ -38,7 +39,7 @@ from harness.triage.release_table import html, markdown, merged, spans
     help="Folder of certificates (armdiff certify --out).",
 )
 @click.option(
-    "--since", metavar="LINE", type=click.Choice(LINES), help="Say what the newest line changed since this one."
+    "--since", metavar="LINE|FILE", help="Say what the newest line changed since this one, or since this replay's JSON."
 )
 @jobs_option
 @click.option(
@@ -85,8 +86,8 @@ def table(
                     made.append(str(out / f"{line}.json"))
         certified = [(page.line, page.name) for page in pages if page.verdict == "certified"]
         merged_table = merged(replays, certified, covers=covers)
-        changed = changes(merged_table, since) if since else None
-        summary = "\n".join(told(changed, merged_table)) + "\n" if changed else ""
+        changed = _changes(since, replays) if since else None
+        summary = "\n".join(told(changed)) + "\n" if changed else ""
         if summary:
             (out / "since.md").write_text(summary)
         (out / "table.md").write_text(markdown(merged_table))
@@ -103,13 +104,28 @@ def table(
     ]
     data: dict[str, Any] = {"lines": list(merged_table.lines), "releases": dict(merged_table.releases), "bugs": rows}
     if changed:
-        kinds = {kind: [bug.entry for bug in changed.of(kind)] for kind in ORDER}
-        data["changes"] = {"since": changed.since, "until": changed.until, **kinds}
+        kinds = {kind: [{"entry": bug.entry, "upstream": bug.upstream} for bug in changed.of(kind)] for kind in ORDER}
+        data["changes"] = {"before": dict(changed.before), "now": dict(changed.now), **kinds}
     write_json(json_file, data)
     if json_file != "-":
         click.echo(markdown(merged_table))
         click.echo(summary, nl=bool(summary))
         click.echo(f"{out / 'table.md'}, {out / 'table.html'}")
+
+
+def _changes(since: str, replays: Mapping[str, Any]) -> Changes:
+    """What the newest line that was replayed changed since an older one, or since a replay that was stored.
+
+    :raises BadInput: there is nothing to compare with.
+    """
+    lines = [line for line in OLDEST_FIRST if line in replays]
+    if since.endswith(".json"):
+        return changes(_read(Path(since)), replays[lines[-1]], [replays[line] for line in lines[:-1]])
+    if since not in LINES:
+        raise BadInput("--since", f"'{since}' is no release line", f"use one of {', '.join(LINES)}, or a .json file")
+    if since not in lines or since == lines[-1]:
+        raise BadInput("--since", f"{since} and a newer line must be replayed", f"add --line {since}, or its JSON")
+    return changes(replays[since], replays[lines[-1]], [replays[line] for line in lines[: lines.index(since)]])
 
 
 def _line_of(file: Path) -> str:

@@ -1,23 +1,24 @@
-"""What a release changed: of each corpus bug on two lines of the table, is it fixed, new, or still there?
+"""What a release changed: of each corpus bug in two replays, is it fixed, new, or still there?
 
-A bug that the later line has and the earlier one has not *broke*; if any line before the earlier one had it, it
-*came back*. Where one of the two lines says nothing (it was not replayed there, it cannot run there, or another bug
-comes first), nothing is claimed.
+The replays are of two lines of the table, or of one line that follows upstream (``newest``), then and now. A bug
+that the later one has and the earlier one has not *broke*; if a line before the earlier one had it, it *came back*.
+Where one of the two says nothing (it was not replayed, it cannot run, or another bug comes first), nothing is claimed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from harness.case.errors import BadInput
 from harness.case.wording import counted_as
-from harness.triage.release_environments import OLDEST_FIRST
-from harness.triage.release_table import HAS_IT, UNTOLD, Row, Table
+from harness.triage.release_table import HAS_IT, UNTOLD, state_of
 
 FIXED, BROKE, BACK, LEFT, UNKNOWN = "fixed", "broke", "came back", "left", "cannot be told"
 ORDER = (BROKE, BACK, FIXED, UNKNOWN, LEFT)
 """What a maintainer wants to hear first."""
+Replay = Mapping[str, Any]
+"""JSON of ``armdiff replay``."""
 
 
 @dataclass(frozen=True)
@@ -25,22 +26,25 @@ class Change:
     """What became of one bug.
 
     :param kind: one of ``ORDER``.
-    :param why: of what cannot be told.
+    :param what: what was seen now, or of what cannot be told, why.
     """
 
     entry: str
     title: str
     kind: str
+    what: str
     upstream: tuple[str, ...] = ()
-    why: str = ""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What the line ``until`` changed since the line ``since``."""
+    """What changed between two replays.
 
-    since: str
-    until: str
+    :param before: package -> version then; ``now``: those of now.
+    """
+
+    before: Mapping[str, str]
+    now: Mapping[str, str]
     bugs: tuple[Change, ...]
 
     def of(self, kind: str) -> tuple[Change, ...]:
@@ -48,45 +52,44 @@ class Changes:
         return tuple(bug for bug in self.bugs if bug.kind == kind)
 
 
-def changes(table: Table, since: str, until: str = "") -> Changes:
-    """Compare two lines of a table.
+def changes(before: Replay, now: Replay, earlier: Iterable[Replay] = ()) -> Changes:
+    """Compare two replays.
 
-    :param until: the later line; by default the newest one of the table.
-    :raises BadInput: a line is not in the table, or is no older than the other.
+    :param earlier: replays of older lines.
     """
-    later = until or table.lines[-1]
-    for line in (since, later):
-        if line not in table.lines:
-            raise BadInput(f"--since {since}", f"{line} was not replayed", f"add --line {line}, or its JSON")
-    if OLDEST_FIRST.index(since) >= OLDEST_FIRST.index(later):
-        raise BadInput(f"--since {since}", f"is not older than {later}", "name an older line")
-    return Changes(since, later, tuple(_change(row, table, since, later) for row in table.rows))
+    old, new = _rows(before), _rows(now)
+    had = {name for replay in earlier for name, row in _rows(replay).items() if state_of(row) in HAS_IT}
+    bugs = (_change(name, old.get(name), new.get(name), name in had) for name in sorted(old.keys() | new.keys()))
+    return Changes(before["releases"], now["releases"], tuple(bug for bug in bugs if bug is not None))
 
 
-def _change(row: Row, table: Table, since: str, until: str) -> Change:
-    for line in (since, until):
-        cell = row.cells.get(line)
-        if cell is None or cell.state in UNTOLD:
-            why = f"{line}: {cell.state} ({cell.what})" if cell else f"{line}: was not replayed"
-            return Change(row.entry, row.title, UNKNOWN, row.upstream, why)
-    had, has = (row.cells[line].state in HAS_IT for line in (since, until))
-    kind = LEFT if had and has else FIXED if had else BROKE if has else ""
-    if kind == BROKE:
-        before = table.lines[: table.lines.index(since)]
-        if any(line in row.cells and row.cells[line].state in HAS_IT for line in before):
-            kind = BACK
-    return Change(row.entry, row.title, kind or "absent", row.upstream)
+def _rows(replay: Replay) -> dict[str, Mapping[str, Any]]:
+    return {row["entry"]: row for row in replay["entries"]}
 
 
-def told(found: Changes, table: Table) -> Iterator[str]:
-    """Markdown: what broke, what came back, what is fixed, what cannot be told; how many are left."""
-    names = [
-        f"{line} ({', '.join(f'{name} {version}' for name, version in table.releases[line].items())})"
-        for line in (found.since, found.until)
-    ]
-    yield f"## Since {names[0]}"
-    yield ""
-    yield f"Now {names[1]}."
+def _change(name: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, had: bool) -> Change | None:
+    known = new or old
+    assert known is not None
+    words = (known["title"], tuple(known["upstream"]))
+    for row, when in ((old, "then"), (new, "now")):
+        if row is None or state_of(row) in UNTOLD:
+            why = f"{when} {state_of(row)}: {row['what']}" if row else f"was not replayed {when}"
+            return Change(name, words[0], UNKNOWN, why, words[1])
+    assert old is not None
+    assert new is not None
+    before, after = state_of(old) in HAS_IT, state_of(new) in HAS_IT
+    if not before and not after:
+        return None
+    kind = (LEFT if after else FIXED) if before else BACK if had else BROKE
+    return Change(name, words[0], kind, str(new["what"]), words[1])
+
+
+def told(found: Changes) -> Iterator[str]:
+    """Markdown: which packages changed, what broke, came back, is fixed or cannot be told; how many are left."""
+    names = sorted(found.before.keys() | found.now.keys())
+    moved = [name for name in names if found.before.get(name) != found.now.get(name)]
+    packages = ", ".join(f"{name} {found.before.get(name, '-')} to {found.now.get(name, '-')}" for name in moved)
+    yield f"## {packages or 'The same packages'}"
     for kind in ORDER:
         bugs = found.of(kind)
         if not bugs or kind == LEFT:
@@ -96,6 +99,10 @@ def told(found: Changes, table: Table) -> Iterator[str]:
         yield ""
         for bug in bugs:
             links = "".join(f", {link}" for link in bug.upstream)
-            yield f"* `{bug.entry}`: {bug.title}{links}{f' ({bug.why})' if bug.why else ''}"
+            yield f"* `{bug.entry}`: {bug.title}{links}{'' if kind == FIXED else f': {bug.what[:_LONGEST]}'}"
     yield ""
     yield f"{counted_as(len(found.of(LEFT)), 'bug')} left."
+
+
+_LONGEST = 300
+"""Characters of what was seen."""

@@ -81,7 +81,7 @@ def merged(
             by_entry.setdefault(row["entry"], {})[line] = row
     rows = []
     for entry, found in sorted(by_entry.items(), key=lambda item: (not item[0][:1].isdigit(), item[0])):
-        states = {line: _state(row) for line, row in found.items()}
+        states = {line: state_of(row) for line, row in found.items()}
         first = next(iter(found.values()))
         cells = {
             line: Cell(
@@ -95,7 +95,7 @@ def merged(
     return Table(lines, {line: replays[line]["releases"] for line in lines}, tuple(rows))
 
 
-def _state(row: Mapping[str, Any]) -> str:
+def state_of(row: Mapping[str, Any]) -> str:
     """The state of an entry on one line, without looking at others."""
     if row["outcome"] in UNTOLD:
         return str(row["outcome"])

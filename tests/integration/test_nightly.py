@@ -173,6 +173,65 @@ def test_nothing_is_filed_unless_asked_and_unless_github_says_what_exists(night)
     assert "2 new bugs" in summary
 
 
+REPLAYS = """#!/bin/sh
+if [ "$1" = replay ]; then
+    [ -s "$REPLAY" ] || { echo "nothing is installed"; exit 3; }
+    while [ $# -gt 1 ]; do [ "$1" = --json ] && cp "$REPLAY" "$2"; shift; done
+    exit 1
+fi
+exec $REAL "$@"
+"""
+ASKED = """#!/bin/sh
+echo "$1 $2 $3" >> "$CALLS"
+exit "$GITHUB"
+"""
+OWN = "https://github.com/us/armdiff/issues/"
+
+
+def replay_of(version, **outcomes):
+    """JSON of a replay: entry -> outcome; entry n is linked with our issue n, and with one that is not ours."""
+    rows = [
+        {"entry": name, "title": f"title of {name}", "outcome": outcome, "what": "4 of 4 elements wrong",
+         "findings": [{"oracle": "numeric"}] * (outcome != "fixed"),
+         "upstream": [f"{OWN}{place}", "https://github.com/pytorch/executorch/issues/1"]}
+        for place, (name, outcome) in enumerate(outcomes.items(), 1)
+    ]  # fmt: skip
+    return json.dumps({"entries": rows, "releases": {"executorch": version, "ethos-u-vela": "5.1.0"}})
+
+
+def test_a_new_release_closes_what_it_fixed_and_reopens_what_came_back(tmp_path):
+    executable(tmp_path / "bin" / "gh", ASKED)
+    stub = executable(tmp_path / "armdiff", REPLAYS)
+    calls, summary = tmp_path / "calls", tmp_path / "summary"
+
+    def night(replay, github=0):
+        calls.write_text("")
+        summary.write_text("")
+        (tmp_path / "replay.json").write_text(replay)
+        done = script(
+            "changes",
+            PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}", LINE="newest", KEPT=tmp_path / "kept", CALLS=calls,
+            NIGHTLY_OUT=tmp_path / "night", GITHUB_STEP_SUMMARY=summary, ARMDIFF=stub, REAL=ARMDIFF, GITHUB=github,
+            REPLAY=tmp_path / "replay.json", FILE_ISSUES="true", GH_REPO="us/armdiff",
+        )  # fmt: skip
+        return done.returncode, calls.read_text().splitlines(), summary.read_text()
+
+    first = replay_of("1.6.0", a="reproduces", b="reproduces", c="fixed")
+    assert night("")[0] == 3
+    assert night(first) == (0, [], "newest is replayed for the first time: there is nothing to compare it with\n")
+    assert night(first) == (0, [], "")
+    second = replay_of("1.7.0", a="fixed", b="reproduces", c="unexpected failure")
+    status, asked, said = night(second, github=1)
+    assert status == 2, "GitHub did not take it: the next night tries again"
+    assert asked == [f"issue close {OWN}1", f"issue reopen {OWN}3"]
+    status, asked, said = night(second)
+    assert (status, asked) == (0, [f"issue close {OWN}1", f"issue reopen {OWN}3"])
+    assert said.startswith("## executorch 1.6.0 to 1.7.0\n\n### 1 bug broke\n\n* `c`: title of c")
+    assert "### 1 bug fixed\n\n* `a`: title of a" in said
+    assert said.endswith("1 bug left.\n")
+    assert night(second) == (0, [], "")
+
+
 def test_a_night_is_not_green_by_absence(tmp_path, night):
     """A missing, cut or damaged run is red, whatever the others found, and is named."""
     runs = tmp_path / "runs"

@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from harness.campaign.recording import STATUS, expectation_of, record
 from harness.campaign.replay_command import Again
 from harness.campaign.replaying import Replayed, held_against_status
 from harness.campaign.summary import Tally, as_json, counted, until_interrupted
@@ -38,12 +39,13 @@ from harness.cli.options import (
     verbose_option,
 )
 from harness.cli.results import finish, write_json
+from harness.compat.releases import release_line
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.listing import with_unjudged
 from harness.reports.programs import keep, programs_of
-from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
+from harness.triage.corpus import Entry, bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.findings import DOMAINS
 from harness.triage.unjudged import counting
 from harness.workers.pool import Pool
@@ -71,6 +73,9 @@ MOST_NAMED = 20
     metavar="DIR",
     help="Write the .pte and .tosa files of each case there.",
 )
+@click.option(
+    "--record", "recording", is_flag=True, help="Write what a line shows into entries that say nothing of it."
+)
 @json_option
 def replay(
     paths: tuple[Path, ...],
@@ -82,6 +87,7 @@ def replay(
     verbose: bool,
     worker: tuple[str, ...],
     kept_in: Path | None,
+    recording: bool,
     json_file: str | None,
 ) -> None:
     """Run corpus entries against their recorded status for the installed releases, and show what a case shows now.
@@ -95,7 +101,11 @@ def replay(
     Example: armdiff replay armdiff-out/cases/1f2e3d4c5b6a.json --probes all
 
     Example: armdiff replay armdiff-out/cases/1f2e3d4c5b6a.json --keep armdiff-out/files
+
+    Example: armdiff replay corpus --record
     """
+    if recording and (release_line() is None or corrections):
+        raise BadInput("--record", "needs a release line, and no corrections", "install a line of docs/releases.md")
     folders, files = sorted_out(paths or corpus_folders(required=True))
     selected, cases = entries(folders), {file: _readable(file) for file in files}
     targets = [case.target for case in cases.values()]
@@ -123,8 +133,9 @@ def replay(
             tally.add(result)
             told = msgspec.structs.replace(result, findings=tuple(counted(result.findings, strict)))
             rows.append(held_against_status(entry, told, datetime.date.today()))
+            recorded = _recorded(entry, rows[-1]) if recording else ""
             if json_file != "-":
-                click.echo("\n".join(_told(rows[-1])))
+                click.echo("\n".join((*_told(rows[-1]), *([recorded] if recorded else []))))
         tally.corpus = shown.corpus
         for result in results:
             for each in (tally, shown):
@@ -196,6 +207,18 @@ def _explained(result: CaseResult) -> CaseResult:
     if trouble is not None and result.case not in trouble:
         trouble = f"{result.case}: {trouble}"
     return msgspec.structs.replace(result, problem=trouble)
+
+
+def _recorded(entry: Entry, row: Replayed) -> str:
+    """Write what an entry showed into its status; the line to say of it."""
+    line = release_line()
+    if row.outcome != "no expectation" or line is None:
+        return ""
+    expected = expectation_of(entry, row)
+    if expected is None:
+        return f"    not recorded: say in {entry.folder / STATUS} what this is"
+    record(entry, line, expected)
+    return f"    recorded: {expected.status} on {line}"
 
 
 def _told(row: Replayed) -> list[str]:

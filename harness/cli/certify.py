@@ -1,7 +1,7 @@
 """The verb ``certify``: certificates for corrections (``harness.campaign.certify``).
 
-Writes ``OUT/<line>/<name>.json`` and ``.md``, and with ``--patch`` ``<name>.patch``. Comparisons are
-kept in OUT, so that an interrupted run goes on where it was.
+Writes ``OUT/<line>/<name>.json`` and ``.md``, with ``--patch`` ``<name>.patch``, and with ``--source DIR``
+``<name>.source.patch`` for that checkout. Comparisons are kept in OUT, so that an interrupted run goes on where it was.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from harness.case.errors import CannotRun
 from harness.case.interrupts import command, deferred
 from harness.case.wording import counted_as
 from harness.cli.environment import installed_line, need_environment
-from harness.cli.options import jobs_option, json_option, seed_option
+from harness.cli.options import jobs_option, json_option, seed_option, source_option
 from harness.cli.results import write_json
 from harness.cli.stages import Stages
 from harness.compat.releases import installed, release_line
 from harness.corrections import Correction, chosen, corrections, find_correction
+from harness.corrections.checkout import applied_to, commit_of, in_words
 from harness.corrections.patch import diff_of, patched_package
 from harness.triage.corpus import corpus_folders, entries
 from harness.workers.pool import Pool
@@ -44,6 +45,7 @@ from harness.workers.protocol import named_by
     help="Graphs to draw on TOSA-1.0+INT; a fifth of them run on each default Ethos-U target, too.",
 )
 @click.option("--patch", is_flag=True, help="Write a unified diff for the ExecuTorch repository, and certify it, too.")
+@source_option
 @seed_option
 @jobs_option
 @click.option(
@@ -55,7 +57,14 @@ from harness.workers.protocol import named_by
 )
 @json_option
 def certify(
-    names: tuple[str, ...], graphs: int, patch: bool, seed: int, jobs: int, out: Path, json_file: str | None
+    names: tuple[str, ...],
+    graphs: int,
+    patch: bool,
+    source: Path | None,
+    seed: int,
+    jobs: int,
+    out: Path,
+    json_file: str | None,
 ) -> None:
     """Collect the evidence that corrections remove their bugs and move nothing that was right.
 
@@ -78,9 +87,12 @@ def certify(
                 certificate = _patched(correction, certificate, folder, plan, pool)
             made.append(certificate)
             _write(folder, certificate)
+            on_source = _on_source(correction, source, folder) if source else ""
             if json_file != "-":
                 click.echo(f"{certificate.verdict}: {certificate.name} ({certificate.why})")
                 click.echo(f"    {folder / certificate.name}.md")
+                if on_source:
+                    click.echo(f"    {on_source}")
     write_json(
         json_file,
         {
@@ -113,6 +125,14 @@ def _write(folder: Path, certificate: Certificate) -> None:
         (folder / f"{certificate.name}.md").write_text(markdown(certificate))
     except OSError as error:
         raise CannotRun(f"{folder}: cannot be written ({error.strerror}); give another --out") from None
+
+
+def _on_source(correction: Correction, source: Path, folder: Path) -> str:
+    """Write the patch for a checkout beside the certificate; what the checkout makes of it, in a sentence."""
+    found = applied_to(source, correction)
+    if found.diff:
+        (folder / f"{correction.name}.source.patch").write_text(found.diff)
+    return in_words(found, commit_of(source))
 
 
 def _patched(correction: Correction, certificate: Certificate, folder: Path, plan: Plan, pool: Pool) -> Certificate:

@@ -16,6 +16,7 @@ from harness.case.errors import BadInput
 from harness.case.target import DEFAULT_TARGETS, parse_target
 from harness.cli.results import need_writable
 from harness.corrections import chosen
+from harness.corrections.checkout import checked_out
 from harness.corrections.source import edited_modules
 from harness.workers.pool import default_jobs
 from harness.workers.processes import worker_command
@@ -157,6 +158,19 @@ no_warm_option = click.option(
     is_flag=True,
     callback=read_warm,
     help="Leave out what makes lowering fast: the same results, later ('armdiff bench --tricks' lists the tricks).",
+)
+
+
+def read_source(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    return checked_out(value) if value else None
+
+
+source_option = click.option(
+    "--source",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    callback=read_source,
+    help="Make the patches for this checkout of the ExecuTorch repository, and say which apply.",
 )
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="List known findings as new ones are listed.")
 strict_option = click.option(

@@ -17,7 +17,7 @@ from harness.case.errors import BadInput
 from harness.case.interrupts import command, deferred
 from harness.case.wording import counted_as
 from harness.cli.environment import installed_line, need_environment
-from harness.cli.options import jobs_option, json_option
+from harness.cli.options import jobs_option, json_option, source_option
 from harness.cli.results import write_json
 from harness.compat.releases import installed
 from harness.corrections import corrections
@@ -35,6 +35,7 @@ from harness.workers.pool import Pool
     type=click.Path(path_type=Path),
     help="Folder with certificates, LINE/CORRECTION.json. Default: certificates/ of the checkout's corpus.",
 )
+@source_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -44,7 +45,14 @@ from harness.workers.pool import Pool
 )
 @jobs_option
 @json_option
-def upstream(paths: tuple[Path, ...], certificates: Path | None, out: Path, jobs: int, json_file: str | None) -> None:
+def upstream(
+    paths: tuple[Path, ...],
+    certificates: Path | None,
+    source: Path | None,
+    out: Path,
+    jobs: int,
+    json_file: str | None,
+) -> None:
     """Write the corpus as issues for upstream's trackers, one page a root cause, the worst harm first.
 
     PATHS are corpus folders or entries (default: the checkout's corpus). Of each root cause the smallest module is
@@ -66,7 +74,8 @@ def upstream(paths: tuple[Path, ...], certificates: Path | None, out: Path, jobs
     hold(out)
     sent: list[Sent] = []
     with deferred(_goes_on), Pool(min(jobs, len(found))) as pool:
-        for item in send(found, out, pool, certificates or (corpus / "certificates" if corpus else None)):
+        stored = certificates or (corpus / "certificates" if corpus else None)
+        for item in send(found, out, pool, stored, source):
             sent.append(item)
             if json_file != "-":
                 click.echo(_told(item))

@@ -42,11 +42,18 @@ def _diff(item: Edited) -> str:
 
 
 def _path(item: Edited) -> Path:
-    """A module's file in the repository."""
-    words = item.module.split(".")
+    return repository_path(item.module)
+
+
+def repository_path(module: str) -> Path:
+    """A module's file in the repository.
+
+    :raises CannotRun: it is another repository's.
+    """
+    words = module.split(".")
     if words[0] != PACKAGE:
-        raise CannotRun(f"{item.module} is not in the ExecuTorch repository; correct it upstream in its own")
-    return Path(*words[1:-1], file_of(item.module).name)
+        raise CannotRun(f"{module} is not in the ExecuTorch repository; correct it upstream in its own")
+    return Path(*words[1:-1], file_of(module).name)
 
 
 def patched_package(corrections: Sequence[Correction], patch: Path, scratch: Path) -> Path:

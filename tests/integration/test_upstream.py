@@ -1,17 +1,24 @@
 """Pages for upstream's trackers, with a stand-in for the workers and for the interpreter that runs the scripts."""
 
+import shutil
 import stat
+import subprocess
 
 import msgspec
 import pytest
 
-from harness.corrections import corrections
+from harness.compat.sources import file_of
+from harness.corrections import corrections, find_correction
+from harness.corrections.checkout import applied_to, commit_of
+from harness.corrections.patch import diff_of, repository_path
 from harness.reports.upstream.causes import causes
 from harness.reports.upstream.sending import send, write_indexes
 from harness.triage.corpus import default_corpus, entries
 from harness.workers.protocol import CaseResult
 from tests.unit.bugs import MACHINE, NUMERIC
 
+NEG = find_correction("neg-rescaled")
+MODULE = "executorch.backends.arm._passes.insert_rescales_pass"
 NAMES = ("neg-ignores-scale", "conv-relu-clamp-dropped", "linear-relu-clamp-dropped")
 
 
@@ -51,7 +58,7 @@ def found():
 
 
 def test_each_cause_gets_a_page_and_each_tracker_an_index(tmp_path, found, python):
-    sent = list(send(found, tmp_path, Shows(found), None, python(1)))
+    sent = list(send(found, tmp_path, Shows(found), None, python=python(1)))
     assert {item.cause.head.name: item.outcome for item in sent} == dict.fromkeys(
         ("neg-ignores-scale", "conv-relu-clamp-dropped"), "shows"
     )
@@ -71,14 +78,52 @@ def test_each_cause_gets_a_page_and_each_tracker_an_index(tmp_path, found, pytho
 
 
 def test_what_does_not_show_any_more_gets_no_page(tmp_path, found, python):
-    sent = {item.cause.head.name: item for item in send(found, tmp_path, Shows(found, ["neg"]), None, python(1))}
+    sent = {item.cause.head.name: item for item in send(found, tmp_path, Shows(found, ["neg"]), None, python=python(1))}
     assert sent["neg-ignores-scale"].file is None
     assert "does not show it with the installed packages" in sent["neg-ignores-scale"].why
     assert sent["conv-relu-clamp-dropped"].file is not None
 
 
 def test_a_script_that_shows_nothing_vetoes_its_page(tmp_path, found, python):
-    list(send(found, tmp_path, Shows(found), None, python(1)))
-    sent = list(send(found, tmp_path, Shows(found), None, python(0)))
+    list(send(found, tmp_path, Shows(found), None, python=python(1)))
+    sent = list(send(found, tmp_path, Shows(found), None, python=python(0)))
     assert [item.file for item in sent] == [None, None]
     assert not list((tmp_path / "pytorch-executorch").glob("*.md"))  # those of the run before are gone as well
+
+
+def test_a_patch_is_made_for_a_checkout_and_the_page_says_so(tmp_path, found, checkout, python):
+    sent = list(send(found, tmp_path, Shows(found), None, checkout, python(1)))
+    pages = {item.cause.head.name: item.file.read_text() for item in sent}
+    assert f"It applies to {checkout.name}." in pages["neg-ignores-scale"]
+    assert f"It does not apply to {checkout.name}: backends/arm/_passes/" in pages["conv-relu-clamp-dropped"]
+
+
+@pytest.fixture
+def checkout(tmp_path_factory):
+    """The installed file of the correction, as the repository has it."""
+    folder = tmp_path_factory.mktemp("checkout")
+    file = folder / repository_path(MODULE)
+    file.parent.mkdir(parents=True)
+    shutil.copyfile(file_of(MODULE), file)
+    return folder
+
+
+def test_a_patch_has_the_checkout_s_lines_and_git_takes_it(checkout):
+    file = checkout / repository_path(MODULE)
+    file.write_text("# one more line\n" * 7 + file.read_text())
+    found = applied_to(checkout, NEG)
+    assert found.diff != diff_of([NEG])
+    assert not found.moved, "what stands elsewhere in the file does not matter"
+    subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
+    subprocess.run(["git", "apply", "--check", "-"], cwd=checkout, input=found.diff, text=True, check=True)
+
+
+def test_a_commit_is_named_with_its_date_where_git_knows_one(checkout):
+    assert commit_of(checkout) == checkout.name
+    for words in (
+        ["init", "--quiet"],
+        ["add", "."],
+        ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"],
+    ):
+        subprocess.run(["git", *words], cwd=checkout, check=True)
+    assert " of 20" in commit_of(checkout)

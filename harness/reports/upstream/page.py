@@ -36,11 +36,12 @@ _DEPENDS = {True: "ethos-u-vela", False: "executorch"}
 """The package whose versions tell where a bug shows: of Vela's bugs, and of all others."""
 
 
-def issue_text(cause: Cause, facts: Facts, date: str) -> str:
+def issue_text(cause: Cause, facts: Facts, date: str, applies: Mapping[str, str] | None = None) -> str:
     """The page.
 
     :param facts: of the cause's head, as it was seen now.
     :param date: the day on which it was seen, as ``2026-11-24``.
+    :param applies: correction -> what a checkout makes of its patch, a sentence.
     """
     known = context(facts)
     graphs: Sequence[tuple[str, str]] = known["graphs"]
@@ -55,7 +56,7 @@ def issue_text(cause: Cause, facts: Facts, date: str) -> str:
         "tried": _tried(facts, date),
         "emitted": _emitted(known),
         "others": [f"{entry.status.title} (`{entry.name}`)" for entry in cause.others],
-        "fixes": [_fix(item, facts) for item in facts.corrections],
+        "fixes": [_fix(item, facts, (applies or {}).get(item.name, "")) for item in facts.corrections],
         "related": list(dict.fromkeys(link for item in (cause.head, *cause.others) for link in item.status.upstream)),
     }
     return rendered("issue.md.jinja", known, facts.script)
@@ -115,16 +116,17 @@ def _emitted(known: Mapping[str, Any]) -> str:
     return f"`repro.py` makes it from a module{named}, quantized with {known['recipe']}, through ExecuTorch."
 
 
-def _fix(item: Correction, facts: Facts) -> dict[str, Any]:
+def _fix(item: Correction, facts: Facts, applies: str) -> dict[str, Any]:
     patch = facts.patches.get(item.name, "").rstrip()
     certificate = facts.certificates.get(item.name)
     attached = f"The patch is attached (`{item.name}.patch`)." if patch and _long(patch) else ""
+    attached = "" if item.workaround else " ".join(filter(None, (attached, applies)))
     evidence = evidence_of(certificate) if certificate else ""
     return {
         "workaround": item.workaround,
         "change": item.change,
         "diff": patch if patch and not item.workaround and not _long(patch) else "",
-        "evidence": " ".join(filter(None, (attached if not item.workaround else "", evidence))),
+        "evidence": " ".join(filter(None, (attached, evidence))),
     }
 
 

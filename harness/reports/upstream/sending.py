@@ -10,10 +10,11 @@ import datetime
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.campaign.run_folder import cannot_write
+from harness.corrections.checkout import applied_to, commit_of, in_words
 from harness.reports.bugs.of_entry import named
 from harness.reports.bugs.page import Facts
 from harness.reports.bugs.verifying import DOES_NOT_SHOW
@@ -44,11 +45,17 @@ class Sent:
 
 
 def send(
-    found: Sequence[Cause], out: Path, pool: CaseRunner, certificates: Path | None, python: str = sys.executable
+    found: Sequence[Cause],
+    out: Path,
+    pool: CaseRunner,
+    certificates: Path | None,
+    source: Path | None = None,
+    python: str = sys.executable,
 ) -> Iterator[Sent]:
     """Try the head of each cause again, and write the page of what shows.
 
     :param certificates: a folder with certificates of corrections, ``<line>/<correction>.json``.
+    :param source: a checkout that the patches are made for, instead of the installed release.
     :param python: the interpreter that runs the scripts.
     :raises CannotRun: a file cannot be written.
     """
@@ -58,10 +65,12 @@ def send(
         if finding is None:
             yield Sent(cause, why=result.problem or "its case does not show it with the installed packages")
         else:
-            yield _written(cause, finding, out, certificates, python)
+            yield _written(cause, finding, out, certificates, source, python)
 
 
-def _written(cause: Cause, finding: Finding, out: Path, certificates: Path | None, python: str) -> Sent:
+def _written(
+    cause: Cause, finding: Finding, out: Path, certificates: Path | None, source: Path | None, python: str
+) -> Sent:
     entry = cause.head
     folder = out / cause.tracker.folder / entry.name
     file = folder.with_name(f"{entry.name}.md")
@@ -69,7 +78,13 @@ def _written(cause: Cause, finding: Finding, out: Path, certificates: Path | Non
 
     def write(folder: Path, facts: Facts) -> None:
         nonlocal text
-        text = issue_text(cause, facts, datetime.date.today().isoformat())
+        applies: dict[str, str] = {}
+        if source is not None:
+            made = {item.name: applied_to(source, item) for item in facts.corrections}
+            applies = {name: in_words(item, commit_of(source)) for name, item in made.items()}
+            kept = {name: item.diff or facts.patches.get(name, "") for name, item in made.items()}
+            facts = replace(facts, patches=kept)
+        text = issue_text(cause, facts, datetime.date.today().isoformat(), applies)
         for name, patch in patches(facts).items():
             (folder / name).write_text(patch)
 

@@ -31,7 +31,7 @@ from harness.evidence.observation import Envelope, Failure, LegResult, LoweringR
 from harness.evidence.references import EAGER, MODEL, QUANTIZED
 from harness.evidence.rounding.walk import Policy, State, envelopes
 from harness.locate import streams as compared
-from harness.locate.blame.values import blamed_values
+from harness.locate.blame.values import blamed_values, suspects_of
 from harness.pipeline import delegation as fallback
 from harness.pipeline.engines import NOT_ASKED, EngineChoice, left_out
 from harness.pipeline.failures import failure_of
@@ -230,7 +230,8 @@ def examine(case: Case, clock: StageClock, options: Options = PLAIN) -> tuple[Ob
         mismatches = judge(observation)
     if kept and not changed_state(case.graph):  # no pass can be asked with the state that an input found
         with clock.stage("blame"):
-            mismatches = [blamed_values(mismatch, observation, kept[0]) for mismatch in mismatches]
+            suspects = suspects_of(mismatches)
+            mismatches = [blamed_values(mismatch, observation, kept[0], suspects) for mismatch in mismatches]
     return observation, mismatches
 
 

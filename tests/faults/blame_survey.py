@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -18,13 +17,14 @@ from rich.table import Table
 
 from harness.case.case import Case, Constant
 from harness.case.errors import ArmdiffError
-from harness.evidence.observation import Mismatch, Observation
+from harness.evidence.observation import Observation
 from harness.evidence.references import QUANTIZED, TOSA
 from harness.locate.blame.bracket import AFTER, BEFORE
 from harness.pipeline.lowering import StageClock
 from harness.workers.observing import Options, examine
 from tests.attributes import CONV_3X3
 from tests.faults.cases import _case
+from tests.faults.planted import verdict_of
 from tests.faults.value_plants import PLANTS, ValuePlant
 from tests.integration.conftest import node, uniform
 
@@ -168,7 +168,7 @@ def survey_row(plant: ValuePlant, name: str) -> Row:
     numeric = next((item for item in found if item.oracle == "numeric"), None)
     if numeric is None or not changed:
         return Row(plant, name, _why(changed, observation), None)
-    return Row(plant, name, numeric.pass_name or "-", verdict_of(plant.culprit, numeric, _steps(observation)))
+    return Row(plant, name, numeric.pass_name or "-", verdict_of(plant.culprit, numeric.pass_name, _steps(observation)))
 
 
 def _why(changed: list[str], observation: Observation) -> str:
@@ -181,21 +181,6 @@ def _steps(observation: Observation) -> list[str]:
     """What can be named, in order."""
     passes = [trace.passes for item in observation.lowering.delegates if (trace := item.trace) is not None]
     return [BEFORE, *(passes[0] if passes else ()), AFTER]
-
-
-def verdict_of(culprit: str, found: Mismatch, steps: Sequence[str]) -> str:
-    """How what a finding names stands to the culprit.
-
-    :param steps: what can be named, in order; a bracket is open at its beginning.
-    """
-    if found.pass_name is None:
-        return "none"
-    first, wide, last = found.pass_name.partition("..")
-    if not wide:
-        return "exact" if first == culprit else "WRONG"
-    low = 0 if first not in steps else steps.index(first)
-    high = len(steps) - 1 - list(reversed(steps)).index(last)  # a pass that runs twice
-    return "bracket" if culprit in steps[low + 1 : high + 1] else "WRONG"
 
 
 def main(names: list[str]) -> int:

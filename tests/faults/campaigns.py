@@ -1,6 +1,7 @@
 """Plants end to end: a campaign over drawn graphs must report each plant as new, with its blame.
 
-``python -m tests.faults.campaigns [name…]`` prints the kill table; exit status 1 if a plant is missed or called known.
+``python -m tests.faults.campaigns [name…]`` prints the kill table and what is wrong in it; exit status 1 if a plant is
+missed, called known, or blamed on a pass that is not its own.
 
 The clean twin is the same campaign without the plant, run once for all plants that share it. What a plant did is a
 finding whose case shows nothing of that kind in the twin. Those of the kinds that the plant asks for are *its*
@@ -12,6 +13,7 @@ may end a process by a signal.
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
@@ -29,17 +31,19 @@ from rich.table import Column, Table
 
 from harness.campaign.campaign import Options, run_campaign
 from harness.case.case import encode_case
-from harness.compat.sources import text_of
+from harness.case.wording import counted_as
+from harness.compat.sources import source_of, text_of
 from harness.triage.corpus import Entry, corpus_folders, entries
 from harness.triage.findings import Finding
 from harness.triage.proving import key_of
 from harness.workers.protocol import Task
 from tests.faults import pass_plants, payload_plants
-from tests.faults.planted import Drawn, Plant
+from tests.faults.planted import Drawn, Plant, verdict_of
 from tests.forked import Forked
 from tests.integration.conftest import sigmoid_case
 
 PLANTS: tuple[Plant, ...] = (*payload_plants.PLANTS, *pass_plants.PLANTS)
+_BLAMED_WELL = ("right", "bracket")
 
 
 @cache
@@ -143,6 +147,20 @@ class Row:
             return "MISSED"
         return "CALLED KNOWN" if self.known else "new"
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What is wrong, a line each; none if the plant is reported as new and nobody else is blamed."""
+        if not self.own:
+            return (f"MISSED: none of {counted_as(len(self.found), 'finding')} is of {', '.join(self.plant.shows)}",)
+        called = [f"CALLED KNOWN: {_short(item.bucket)} is {item.entry}: {item.proof}" for item in self.known]
+        blamed = [
+            f"BLAMED WRONG: {counted_as(many, 'finding')} {'names' if many == 1 else 'name'} {name}, "
+            f"the plant is in {self.plant.blame}"
+            for name, many in self.blamed.items()
+            if name not in _BLAMED_WELL
+        ]
+        return (*called, *blamed)
+
 
 def _is_of(finding: Finding, shows: Sequence[str]) -> bool:
     kind = finding.kind.removesuffix(", out-of-range input only")
@@ -150,21 +168,16 @@ def _is_of(finding: Finding, shows: Sequence[str]) -> bool:
 
 
 def _blame(finding: Finding, plant: Plant) -> str:
-    name = finding.pass_name or "nobody"
-    if name == plant.blame:
-        return "right"
-    return "bracket" if ".." in name and plant.blame in between(name) else name
+    verdict = verdict_of(plant.blame, finding.pass_name, steps())
+    return {"exact": "right", "bracket": "bracket"}.get(verdict, finding.pass_name or "nobody")
 
 
-def between(bracket: str) -> tuple[str, ...]:
-    """The passes of a bracket ``first..last`` in the pipeline's order, ``first`` excluded."""
-    first, _, last = bracket.partition("..")
-    text = text_of("executorch.backends.arm._passes.arm_pass_manager")
-    names = [*dict.fromkeys(word.strip("(), ") for word in text.split() if word.strip("(), ").endswith("Pass"))]
-    if last not in names:
-        return (last,)
-    start = names.index(first) + 1 if first in names else 0
-    return tuple(names[start : names.index(last) + 1]) or (last,)
+@cache
+def steps() -> tuple[str, ...]:
+    """What brackets are made of: the Arm passes in the order in which a backend runs them, then the serializer."""
+    manager = source_of(text_of("executorch.backends.arm._passes.arm_pass_manager"), "ArmPassManager._tosa_pipeline")
+    assert manager is not None, "the pass manager of this release has no _tosa_pipeline"
+    return ("start", *re.findall(r"^\s*(\w+Pass)\(", manager, re.MULTILINE), "serializer")
 
 
 def row(plant: Plant) -> Row:
@@ -198,7 +211,15 @@ def main(names: list[str]) -> int:
                 progress.print_json(msgspec.json.encode(item).decode())
     console.print(_table(rows), highlight=False)
     console.print(_totals(rows), highlight=False)
-    return 0 if all(item.verdict == "new" for item in rows) else 1
+    return concluded(rows, console)
+
+
+def concluded(rows: Sequence[Row], console: Console) -> int:
+    """Print what is wrong, a line for each, and return the exit status."""
+    failures = [f"{item.plant.name}: {failure}" for item in rows for failure in item.failures]
+    for failure in failures:
+        console.print(failure, highlight=False, markup=False, soft_wrap=True)
+    return 1 if failures else 0
 
 
 def _table(rows: Sequence[Row]) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -42,3 +42,18 @@ class Plant:
     def in_payload(self) -> bool:
         """Is it in what Vela emits?"""
         return self.blame == VELA
+
+
+def verdict_of(culprit: str, named: str | None, steps: Sequence[str]) -> str:
+    """How what a finding names stands to the culprit: exact, bracket (it lies in one that says so), none or WRONG.
+
+    :param steps: what can be named, in order; a bracket is open at its beginning.
+    """
+    if named is None:
+        return "none"
+    first, wide, last = named.partition("..")
+    if not wide:
+        return "exact" if first == culprit else "WRONG"
+    low = 0 if first not in steps else steps.index(first)
+    high = -1 if last not in steps else len(steps) - 1 - list(reversed(steps)).index(last)  # a pass that runs twice
+    return "bracket" if culprit in steps[low + 1 : high + 1] else "WRONG"

@@ -78,6 +78,15 @@ def test_a_shard_fails_for_what_is_broken_and_not_for_what_is_found(tmp_path, st
     assert (out / "fuzz.log").exists()
 
 
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_scripts_of_the_corpus_run_and_their_status_is_the_jobs(tmp_path, status):
+    calls = tmp_path / "calls"
+    stub = executable(tmp_path / "tox", STAND_IN)
+    done = script("repros", TOX=stub, CALLS=calls, STATUS=status, NIGHTLY_OUT=tmp_path / "night")
+    assert done.returncode == status, done.stderr
+    assert calls.read_text().split()[1:] == ["run", "-e", "repros"]
+
+
 def test_a_seed_is_the_date_or_what_was_asked_for():
     assert re.fullmatch(r"seed=20\d{6}\n", script("seed", SEED="").stdout)
     assert script("seed", SEED=7).stdout == "seed=7\n"

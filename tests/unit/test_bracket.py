@@ -1,12 +1,14 @@
 """The bracket from the stages of a delegate: right, wrong as the flatbuffer is, wrong otherwise, not evaluated."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from harness.evidence.observation import Domain, Envelope, Mismatch
 from harness.locate.blame.bracket import AFTER, BEFORE, Bracket, Stage, blamed, bracket_of
-from harness.locate.blame.values import _apart, freedom
-from tests.faults.blame_survey import verdict_of
+from harness.locate.blame.values import _apart, freedom, suspects_of
+from tests.faults.planted import verdict_of
 
 OTHER = "wrong in another way"
 
@@ -46,6 +48,40 @@ def test_what_is_wrong_otherwise_and_then_right_is_no_evidence():
 
 def test_the_same_wrong_outputs_before_right_ones_widen_the_bracket():
     assert bracket(True, False, True, False) == Bracket("P0", "P3", False)
+
+
+HIDDEN = (
+    Stage("P0", True),
+    Stage("P1", True),
+    Stage("P2", True),
+    Stage("P3", False),
+    Stage(AFTER, False),
+)
+"""Right within rounding until P3, which moves values no further than rounding does."""
+
+
+def test_what_rounding_may_hide_is_between_the_pass_that_is_suspected_and_the_one_that_shows_it():
+    assert bracket_of(HIDDEN) == Bracket("P2", "P3", True)
+    assert bracket_of(HIDDEN, {"P2"}) == Bracket("P1", "P3", False)
+    assert bracket_of(HIDDEN, {"P1", "P2"}) == Bracket("P0", "P3", False)
+    assert bracket_of(HIDDEN, {"P0"}) == Bracket(None, "P3", False)
+    unlike = [replace(stage, alike=stage.right is False) for stage in HIDDEN]
+    assert bracket_of(unlike, {"P2"}) == Bracket("P2", "P3", True)
+
+
+def test_a_suspect_that_is_no_pass_before_the_wrong_one_changes_nothing():
+    assert bracket_of(HIDDEN, {"P3", "serializer", "P9"}) == Bracket("P2", "P3", True)
+
+
+def test_suspects_are_the_passes_that_are_blamed_without_a_run():
+    blames = [
+        Mismatch("qparams", "zero point differs", "", pass_name="P1"),
+        Mismatch("constants", "bias differs", "", pass_name="P2"),
+        Mismatch("qparams", "clamp lost", ""),
+        Mismatch("qparams", "no defect", "", pass_name="P3", information=True),
+        Mismatch("numeric", "outside rounding", "", pass_name="P4"),
+    ]
+    assert suspects_of(blames) == {"P1", "P2"}
 
 
 def test_right_to_the_end_is_the_serializer_and_wrong_from_the_start_is_not_in_this_delegate():
@@ -103,5 +139,4 @@ def test_not_a_number_is_apart_from_every_number():
     ],
 )
 def test_the_survey_holds_what_is_named_against_the_culprit(named, verdict):
-    found = Mismatch("numeric", "outside rounding", "wrong", pass_name=named)
-    assert verdict_of("P2", found, [BEFORE, "P0", "P1", "P2", "P3", AFTER]) == verdict
+    assert verdict_of("P2", named, [BEFORE, "P0", "P1", "P2", "P3", AFTER]) == verdict

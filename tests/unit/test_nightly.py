@@ -86,6 +86,17 @@ def test_what_the_verdict_reads_is_what_the_shards_upload(nightly):
     assert {"report", "issues", "additions"} <= folders
 
 
+def test_every_script_of_the_corpus_runs_and_must_not_fail(nightly):
+    repros = nightly["jobs"]["repros"]
+    [shell] = [step["run"] for step in repros["steps"] if "run" in step]
+    assert shell == ".ci/nightly/repros"
+    assert not [step for step in [repros, *repros["steps"]] if step.get("continue-on-error") or "if" in step]
+    assert "-e repros" in (ROOT / shell).read_text()
+    tox = (ROOT / "tox.ini").read_text().partition("[testenv:repros]")[2].partition("\n[")[0]
+    assert "ARMDIFF_REPROS = 1" in tox
+    assert "pytest tests/integration/test_repros.py" in tox
+
+
 def test_what_one_night_shrinks_the_next_one_begins_with(nightly):
     shard, verdict = nightly["jobs"]["shard"], nightly["jobs"]["verdict"]
     [restored] = [step["with"] for step in shard["steps"] if step.get("uses", "").startswith("actions/cache/restore@")]

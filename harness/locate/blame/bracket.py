@@ -10,13 +10,18 @@ A wrong graph is evidence only if its outputs are *alike* the flatbuffer's, as a
 wrong graphs after it. One that is wrong in another way may be one that the interpreter reads
 wrongly: then the bracket reaches to where the likeness begins, and says that it is a bracket.
 
+A right graph may be alike, too: then the pass behind it moved values by no more than rounding does, and may only have
+made visible what an earlier one did (a zero point that is off by one is rounded away until two RESCALEs become one).
+If what the lowering shows without a run speaks against an earlier pass, the bracket reaches back to the graph
+before that one.
+
 If the graphs before the passes are wrong, the cause is earlier (to_edge or the partitioner); if
 the last graph is right, it is the serializer or what it calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,10 +84,12 @@ class Bracket:
     exact: bool = False
 
 
-def bracket_values(lowered: Lowered, arrays: Outputs, judge: Judge) -> Bracket:
+def bracket_values(lowered: Lowered, arrays: Outputs, judge: Judge, suspects: Collection[str] = ()) -> Bracket:
     """Bracket one mismatch, delegate by delegate; the first delegate whose passes alone make it wrong is the one.
 
     Nothing tells where the TOSA program as a whole is right: then the fault lies behind it.
+
+    :param suspects: passes that are blamed without a run.
     """
     program = _outputs(lowered, arrays, {})
     if program is None or judge.right(program):
@@ -103,7 +110,7 @@ def bracket_values(lowered: Lowered, arrays: Outputs, judge: Judge) -> Bracket:
         others = {key: graph for key, graph in starts.items() if key != name}
         final = _outputs(lowered, arrays, others) if others else program
         if final is not None and not judge.right(final):
-            found = bracket_of(stages(lowered, name, arrays, judge, others, final))
+            found = bracket_of(stages(lowered, name, arrays, judge, others, final), suspects)
             if found.first_wrong is not None:
                 return found
     return Bracket()
@@ -154,11 +161,11 @@ def _as_promised(result: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return from_memory_order(np.ascontiguousarray(result.numpy()), like)
 
 
-def bracket_of(found: Sequence[Stage]) -> Bracket:
+def bracket_of(found: Sequence[Stage], suspects: Collection[str] = ()) -> Bracket:
     """The bracket of one delegate's stages; the last of them is its flatbuffer.
 
     It ends at the first of the stages that are wrong alike to the end, and begins at the last
-    right stage before anything that is wrong in that way.
+    right stage before anything that is wrong in that way; if that one is alike as well, before the first suspect.
     """
     if found[-1].right is not False:
         return Bracket()
@@ -172,6 +179,10 @@ def bracket_of(found: Sequence[Stage]) -> Bracket:
     begin = max((index for index in range(alike) if found[index].right), default=None)
     if begin is None:  # wrong already at the start: what is wrong is not in this delegate
         return Bracket(None, found[end].name, False) if end > 0 else Bracket()
+    suspect = next((index for index in range(begin + 1) if found[index].name in suspects), None)
+    if found[begin].alike and suspect is not None:
+        before = next((stage.name for stage in reversed(found[:suspect]) if stage.right), None)
+        return Bracket(before, found[end].name, False)
     return Bracket(found[begin].name, found[end].name, end == begin + 1)
 
 

@@ -9,6 +9,7 @@ Imports torch; runs in worker processes only.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,18 @@ _NO_BLAME = ("count", "shape", "dtype", "qmin lost", *KINDS)
 """Kinds that are not wrong values, or no single pass's fault, or say what happened after the passes."""
 
 
-def blamed_values(mismatch: Mismatch, observation: Observation, lowered: Lowered) -> Mismatch:
+def suspects_of(mismatches: Sequence[Mismatch]) -> frozenset[str]:
+    """Passes that oracles blame by the lowering alone: they see a wrong number before it moves a value."""
+    return frozenset(
+        item.pass_name
+        for item in mismatches
+        if oracle_named(item.oracle).lowered and item.pass_name is not None and not item.information
+    )
+
+
+def blamed_values(
+    mismatch: Mismatch, observation: Observation, lowered: Lowered, suspects: Collection[str] = ()
+) -> Mismatch:
     """The mismatch with the pass to blame, if it is about values and names none.
 
     No pass carries a quantize node's qmin into TOSA: a lost qmin is none's in particular.
@@ -36,7 +48,8 @@ def blamed_values(mismatch: Mismatch, observation: Observation, lowered: Lowered
     output = mismatch.measured.get("output")
     if not isinstance(run, int) or observation.rounding is None:
         return mismatch
-    return blamed(mismatch, bracket_values(lowered, observation.inputs[run].arrays, judge_of(observation, run, output)))
+    judge = judge_of(observation, run, output)
+    return blamed(mismatch, bracket_values(lowered, observation.inputs[run].arrays, judge, suspects))
 
 
 def judge_of(observation: Observation, run: int, output: object) -> Judge:

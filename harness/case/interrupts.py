@@ -8,11 +8,12 @@ collector (Hypothesis has one), where Python prints the exception and goes on. S
   in the code that called them. What leaves the block is ``Interrupted``: exit status 130, and the command that goes
   on. A second signal ends the process at once.
 
-Workers lead sessions of their own, which Ctrl-C does not reach, and die with this process.
+Workers lead sessions of their own, which Ctrl-C does not reach; whatever does work for this process dies with it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shlex
 import signal
@@ -33,6 +34,8 @@ STATUS = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 EVERY = 0.1
 """Seconds after which a wait looks whether there was a signal."""
+_PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
 _SHOW_CURSOR = "\x1b[?25h"
 
 _Result = TypeVar("_Result")
@@ -117,6 +120,11 @@ def deferred(goes_on: Callable[[], str] = again) -> Iterator[None]:
         _state.deferred = False
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the thread that started it ends: nobody else would stop a hang."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def check() -> None:

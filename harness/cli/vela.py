@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from harness.case.errors import BadInput, CannotRun
+from harness.case.interrupts import STATUS, Interrupted, again, deferred
 from harness.case.wording import counted_as
 from harness.cli.environment import installed_line
 from harness.cli.options import (
@@ -125,39 +126,40 @@ def vela(
     versions = Versions({version: tally_of(version, corpus, out / "vela") for version in velas})
     started = time.monotonic()
     source = _given(given, accelerators) if given else _drawn(seed, accelerators)
-    interrupted = False
+    interrupted = ""
     try:
-        for number, (version, folder) in enumerate(velas.items(), 1):
-            until = float("inf") if seconds is None else started + seconds * number / len(velas)
-            plan = Plan(source, jobs if not given else 1, most, until, vela=folder)
-            for result in _reported(run(plan), versions.tallies[version], version):
-                versions.add(version, result)
-            if seconds is not None:  # the others judge what the first one judged
-                most = versions.blocks(version) * BLOCK
-    except KeyboardInterrupt:
-        interrupted = True
+        with deferred(lambda: f"programs with findings are in {out / 'vela'}; {again()}"):
+            for number, (version, folder) in enumerate(velas.items(), 1):
+                until = float("inf") if seconds is None else started + seconds * number / len(velas)
+                plan = Plan(source, jobs if not given else 1, most, until, vela=folder)
+                for result in _reported(run(plan), versions.tallies[version], version):
+                    versions.add(version, result)
+                if seconds is not None:  # the others judge what the first one judged
+                    most = versions.blocks(version) * BLOCK
+    except Interrupted as error:
+        interrupted, versions = str(error), versions.begun()
     spent = time.monotonic() - started
     tally = versions.joined()
     count = sum(item.programs.total() for item in versions.tallies.values())
     rate = 60 * count / max(spent, 1e-3)
     more = {"seed": seed, "accelerators": list(accelerators), "velas": list(velas), "wall": round(spent, 2)}
-    write_json(json_file, {**as_json(tally, **more, rate=round(rate, 1))})
+    write_json(json_file, {**as_json(tally, **more, rate=round(rate, 1), interrupted=bool(interrupted))})
     if json_file != "-":
         where = ", ".join(f"{count} on {name}" for name, count in tally.programs.items())
         size = f"{counted_as(tally.programs.total(), 'program')} ({where}), {counted_as(tally.operators, 'operator')}"
         head = f"{size}, in {spent:.0f} s"
         lines = [f"{head} ({rate:.0f} a minute)", installed_line(), ""]
         if velas != {installed().get(PACKAGE): None}:
-            lines[2:] = [f"compiled with Vela {', '.join(velas)}", "", *by_version(versions, tally)]
+            lines[2:] = [f"compiled with Vela {', '.join(versions.tallies)}", "", *by_version(versions, tally)]
         click.echo("\n".join([*lines, *listing(tally, verbose=verbose)]))
-    if reports:
+    if reports and not interrupted:
         for line in write_program_bugs(tally, velas, emitted=GIVEN if given else DRAWN):
             click.echo(line, err=json_file == "-")
     if json_file != "-":
-        click.echo(verdict(tally))
+        click.echo(f"until then: {verdict(tally)}" if interrupted else verdict(tally))
     if interrupted:
-        click.echo(f"armdiff: interrupted; programs with findings are in {out / 'vela'}", err=True)
-        sys.exit(130)
+        click.echo(interrupted, err=json_file == "-")
+        sys.exit(STATUS)
     sys.exit(1 if tally.new else 0)
 
 

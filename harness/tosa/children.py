@@ -2,7 +2,8 @@
 
 A child is forked from the caller, has its own address-space limit, and writes messages to a pipe, one JSON line each.
 What native code prints goes to the null device. Its search path is empty: the reference model starts a debugger on
-every abort if it finds one, which takes seconds. A child that says nothing for ``patience`` seconds is ended.
+every abort if it finds one, which takes seconds. A child that says nothing for ``patience`` seconds is ended. A signal
+to the terminal's processes is for the caller alone, and children die with it.
 
 ``run_children`` yields what the children say. It does not know what they do: ``harness.tosa.engine`` does.
 """
@@ -21,13 +22,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from harness.case.interrupts import EVERY, SIGNALS, check, die_with_parent
+
 PATIENCE = 60.0
 """Seconds without a message after which a child counts as hanging."""
 MEMORY = 6 << 30
 """Bytes of address space that a child may have."""
 Say = Callable[[bytes], None]
 Work = Callable[[Say], None]
-_ROUND = 1.0
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,13 @@ class Children:
         return child.number
 
     def events(self) -> Iterator[Said | Ended]:
-        """What children say, and how they end, until there are none left."""
+        """What children say, and how they end, until there are none left.
+
+        :raises KeyboardInterrupt: a signal was remembered (``harness.case.interrupts``).
+        """
         while self._children:
-            for key, _ in self._selector.select(_ROUND):
+            check()
+            for key, _ in self._selector.select(EVERY):
                 yield from self._read(key.data)
             for child in [*self._children.values()]:
                 if time.monotonic() - child.heard > self._patience:
@@ -131,7 +137,9 @@ def _live(work: Work, pipe: int, memory: int) -> None:
     code = 1
     try:
         faulthandler.disable()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        die_with_parent()
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -64,6 +64,11 @@ class Versions:
         """How many blocks a version came to."""
         return 1 + max((block for _, block, _ in self._seen.get(version, {})), default=-1)
 
+    def begun(self) -> Versions:
+        """Without the versions that judged nothing, because a signal came first; the oldest stays in any case."""
+        kept = [version for version in self.tallies if version in self._seen] or [*self.tallies][:1]
+        return replace(self, tallies={version: self.tallies[version] for version in kept})
+
     def joined(self) -> VelaTally:
         """The newest version's tally with the findings of all, each once, in the words of the newest that has it.
 

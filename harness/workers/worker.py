@@ -7,7 +7,6 @@ log file. One torch thread. ``--without=NAME`` leaves out a trick of ``harness.c
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import importlib
 import logging
@@ -23,6 +22,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from harness.case.errors import ArmdiffError, OwnFault, is_ours
+from harness.case.interrupts import die_with_parent
 from harness.compat.warm.collecting import between_cases
 from harness.compat.warm.tricks import names, warm_up
 from harness.evidence.observation import Unjudged
@@ -49,8 +49,6 @@ from harness.workers.protocol import (
 if TYPE_CHECKING:
     from harness.compat.warm.stage_cache import WorkerCache
 
-PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h."""
 STACK = 8 << 20
 """Bytes of the main thread's stack: what Linux gives by default."""
 _HANDLERS = {
@@ -108,11 +106,6 @@ def get_ready(words: Sequence[str]) -> None:
     assert case_run
     # Tricks come last: the imports leave some two million objects that never die, and one trick freezes them.
     warm_up(names([word.removeprefix(WITHOUT) for word in words if word.startswith(WITHOUT)]))
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that started it ends: nobody else would stop a hang."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def limit_stack() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -32,6 +33,7 @@ def start(folder: Path, *words: object) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(folder / "tmp")},
+        start_new_session=True,
         # whoever runs the tests may ignore it, and children inherit that
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
     )
@@ -118,6 +120,61 @@ def test_check_says_which_targets_are_left(tmp_path: Path) -> None:
     left = out.splitlines()[-1]
     assert left.startswith("interrupted; go on with: armdiff check model.py --jobs 1 --out out --target ")
     assert left.endswith("ethos-u55-128")
+
+
+VELA = ("vela", "--seed", 2, "--time", "5m", "--accelerator", "ethos-u55-128", "--out", "out", "--json", "out.json")
+
+
+def children_of(process: subprocess.Popen[str]) -> list[Path]:
+    return [
+        Path("/proc", name) for name in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    ]
+
+
+@pytest.mark.parametrize("to", ["the process", "its group"])
+def test_vela_keeps_the_listing_and_the_json(tmp_path: Path, to: str) -> None:
+    process = start(tmp_path, *VELA)
+    until(lambda: bool([*tmp_path.glob("out/vela/*/program.json")]), process)
+    children = children_of(process)
+    assert children
+    if to == "its group":  # what a terminal does, and timeout(1) with SIGTERM
+        os.killpg(process.pid, signal.SIGTERM)
+        out, errors = process.communicate(timeout=120)
+        status = process.returncode
+    else:
+        status, out, errors = ended(process, signal.SIGINT)
+    assert status == 130, (out, errors)
+    assert errors.count("interrupted") == 1
+    *listing, verdict, last = out.splitlines()
+    assert any("known finding" in line or "new finding" in line or "resembling" in line for line in listing)
+    assert verdict.startswith("until then: ")
+    assert last == (
+        "interrupted; programs with findings are in out/vela; the same command begins again: armdiff vela --seed 2 "
+        "--time 5m --accelerator ethos-u55-128 --out out --json out.json"
+    )
+    data = json.loads((tmp_path / "out.json").read_bytes())
+    assert data["interrupted"]
+    assert data["programs"]["ethos-u55-128"] == data["cases"] >= 1
+    assert {item["case"] for item in data["findings"]} == {str(file) for file in stored(tmp_path)}
+    assert listing[0].startswith(f"{data['cases']} programs ({data['cases']} on ethos-u55-128), ")
+    assert not [child for child in children if child.exists()]
+
+
+def stored(folder: Path) -> list[Path]:
+    return [file.relative_to(folder) for file in folder.glob("out/vela/*/program.json")]
+
+
+def test_a_second_signal_ends_vela_with_its_children(tmp_path: Path) -> None:
+    process = start(tmp_path, *VELA)
+    until(lambda: bool(children_of(process)), process)
+    children = children_of(process)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, (out, errors)
+    assert "Traceback" not in out + errors
+    until(lambda: not [child for child in children if child.exists()], process)
+    assert not [child for child in children if child.exists()]
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_a_worker_ends_with_its_parent(tmp_path):
     child = (
         "import ctypes, os, signal, time\n"
         "from harness.workers.protocol import Stage, send\n"
-        "from harness.workers.worker import die_with_parent\n"
+        "from harness.case.interrupts import die_with_parent\n"
         "die_with_parent()\n"
         "send(os.fdopen(1, 'wb'), Stage('ready'))\n"
         "time.sleep(60)\n"

@@ -112,3 +112,15 @@ def test_a_process_holds_one_vela(monkeypatch, tmp_path):
         velas.use_vela(tmp_path)
     assert str(tmp_path) not in sys.path
     assert installed()  # the cache of what is installed stays as it was
+
+
+def test_a_version_that_a_signal_kept_from_beginning_does_not_hide_what_another_found():
+    versions = Versions({"5.1.0": VelaTally(), "5.2.0": VelaTally()})
+    assert [*versions.begun().tallies] == ["5.1.0"]
+    versions.add("5.1.0", result(0, "overlap"))
+    assert versions.joined().findings == []
+    begun = versions.begun()
+    assert [*begun.tallies] == ["5.1.0"]
+    assert [item.kind for item in begun.joined().findings] == ["overlap"]
+    versions.add("5.2.0", result(0))
+    assert [*versions.begun().tallies] == ["5.1.0", "5.2.0"]

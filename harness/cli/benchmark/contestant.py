@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from harness.case.case import Case
 from harness.case.errors import BadInput
+from harness.case.interrupts import die_with_parent
 from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
@@ -33,7 +34,7 @@ from harness.evidence.observation import headline
 from harness.triage.corpus import corpus_folders
 from harness.workers.processes import resident
 from harness.workers.protocol import Stage, Task, Timed, TimeTask, receive, send
-from harness.workers.worker import die_with_parent, get_ready
+from harness.workers.worker import get_ready
 
 if TYPE_CHECKING:
     import torch

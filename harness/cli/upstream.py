@@ -37,6 +37,9 @@ from harness.workers.pool import Pool
 )
 @source_option
 @click.option(
+    "--tests", is_flag=True, help="Write a test in upstream's style for each fix: it fails without, and passes with it."
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=Path("armdiff-out/upstream"),
@@ -49,6 +52,7 @@ def upstream(
     paths: tuple[Path, ...],
     certificates: Path | None,
     source: Path | None,
+    tests: bool,
     out: Path,
     jobs: int,
     json_file: str | None,
@@ -75,7 +79,7 @@ def upstream(
     sent: list[Sent] = []
     with deferred(_goes_on), Pool(min(jobs, len(found))) as pool:
         stored = certificates or (corpus / "certificates" if corpus else None)
-        for item in send(found, out, pool, stored, source):
+        for item in send(found, out, pool, stored, source, tests=tests):
             sent.append(item)
             if json_file != "-":
                 click.echo(_told(item))

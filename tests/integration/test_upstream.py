@@ -7,12 +7,14 @@ import subprocess
 import msgspec
 import pytest
 
+from harness.case.reading import read_case
 from harness.compat.sources import file_of
 from harness.corrections import corrections, find_correction
 from harness.corrections.checkout import applied_to, commit_of
 from harness.corrections.patch import diff_of, repository_path
 from harness.reports.upstream.causes import causes
 from harness.reports.upstream.sending import send, write_indexes
+from harness.reports.upstream.testing import in_page, regression_test
 from harness.triage.corpus import default_corpus, entries
 from harness.workers.protocol import CaseResult
 from tests.unit.bugs import MACHINE, NUMERIC
@@ -92,10 +94,35 @@ def test_a_script_that_shows_nothing_vetoes_its_page(tmp_path, found, python):
 
 
 def test_a_patch_is_made_for_a_checkout_and_the_page_says_so(tmp_path, found, checkout, python):
-    sent = list(send(found, tmp_path, Shows(found), None, checkout, python(1)))
+    sent = list(send(found, tmp_path, Shows(found), None, checkout, python=python(1)))
     pages = {item.cause.head.name: item.file.read_text() for item in sent}
     assert f"It applies to {checkout.name}." in pages["neg-ignores-scale"]
     assert f"It does not apply to {checkout.name}: backends/arm/_passes/" in pages["conv-relu-clamp-dropped"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "kept", "said"),
+    [
+        ("10", True, "`test_neg_rescaled.py` (attached) fails without it and passes with it, in fresh processes."),
+        ("00", False, "does not show the bug"),
+        ("11", False, "the test fails with the fix as well"),
+    ],
+)
+def test_a_fix_s_test_is_kept_if_it_fails_without_it_and_passes_with_it(tmp_path, statuses, kept, said):
+    """Stock, then patched: told apart by the folder that comes first on the path."""
+    file = tmp_path / "interpreter"
+    file.write_text(f'#!/bin/sh\n[ -d "$PYTHONPATH" ] && exit {statuses[1]}\nexit {statuses[0]}\n')
+    file.chmod(0o755)
+    [entry] = entries([default_corpus() / "found" / "neg-ignores-scale"])
+    case = read_case(entry.folder / "case.json")
+    made = regression_test(tmp_path, case, NUMERIC, NEG, {}, str(file))
+    assert said in in_page(made)
+    assert bool(made.file) == kept == (tmp_path / "test_neg_rescaled.py").exists()
+    if kept:
+        text = (tmp_path / "test_neg_rescaled.py").read_text()
+        compile(text, "test", "exec")
+        assert "pipeline = TosaPipelineINT(" in text
+        assert "def test_neg_rescaled_tosa_INT():" in text
 
 
 @pytest.fixture

@@ -167,6 +167,7 @@ IMPORTS = (
     ("exir", "executorch.exir:EdgeCompileConfig,to_edge_transform_and_lower"),
     ("DType", "tosa.DType:DType"),
     ("Op", "tosa.Op:Op"),
+    ("TosaPipelineINT", "executorch.backends.arm.test.tester.test_pipeline:TosaPipelineINT"),
     ("TosaGraph", "tosa.TosaGraph:TosaGraph"),
     ("nn.", "from torch import nn"),
     ("Observer", "torchao.quantization.pt2e.observer:FixedQParamsObserver,MinMaxObserver"),

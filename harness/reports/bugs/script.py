@@ -81,15 +81,11 @@ def write_script(
     form = form_of(finding)
     values = Values(case, tensors or {})
     target, recipe = parse_target(case.target), parse_recipe(case.recipe)
-    weights = _weights(case, values)
-    samples = values.samples()
+    drawn = drawn_model(case, values)
     context: dict[str, Any] = {
         "title": title,
         "form": form,
         "needs": ", ".join(f"{name} {releases[name]}" for name in PACKAGES if name in releases) or ", ".join(PACKAGES),
-        "model": model_source(case).rstrip(),
-        "samples": samples,
-        "weights": weights,
         "inputs": [],
         "uint8": recipe.io == "uint8",
         **_CONTEXTS[form](case, finding),
@@ -106,11 +102,36 @@ def write_script(
     ]
     context["setup"] = "".join(lines).rstrip()
     context["stored"] = VALUES if values.stored else ""
-    written = samples + " ".join(context["inputs"])
-    helpers = [SEEDING.rstrip()] if "seed_weights(model" in " ".join(weights) else []
-    context["helpers"] = helpers + [text.rstrip() for name, text in DRAWING.items() if f"{name}(" in written]
+    context |= drawn.context(" ".join(context["inputs"]))
     text = environment().get_template(f"{_TEMPLATES.get(form, form)}.py.jinja").render(context)
-    return Script(form, _tidy(text), values)
+    return Script(form, tidy(text), values)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A module as text, and what gives it its weights and its calibration samples.
+
+    :param samples: a list of tuples of tensors.
+    :param weights: lines.
+    """
+
+    model: str
+    samples: str
+    weights: list[str]
+
+    def context(self, inputs: str) -> dict[str, Any]:
+        """What a template says of it, with the functions that the text calls.
+
+        :param inputs: what else is written and may call them.
+        """
+        helpers = [SEEDING.rstrip()] if "seed_weights(model" in " ".join(self.weights) else []
+        helpers += [text.rstrip() for name, text in DRAWING.items() if f"{name}(" in self.samples + inputs]
+        return {"model": self.model, "samples": self.samples, "weights": self.weights, "helpers": helpers}
+
+
+def drawn_model(case: Case, values: Values) -> Drawn:
+    """The text of a case's module."""
+    return Drawn(weights=_weights(case, values), samples=values.samples(), model=model_source(case).rstrip())
 
 
 def _weights(case: Case, values: Values) -> list[str]:
@@ -257,7 +278,7 @@ def environment() -> jinja2.Environment:
     return made
 
 
-def _tidy(text: str) -> str:
+def tidy(text: str) -> str:
     """Imports put in, and blank lines as people write them."""
     head, mark, body = text.partition("@IMPORTS@\n")
     body = re.sub(r"[ \t]+\n", "\n", body)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.campaign.run_folder import cannot_write
+from harness.case.building import load_tensors
 from harness.corrections.checkout import applied_to, commit_of, in_words
 from harness.reports.bugs.of_entry import named
 from harness.reports.bugs.page import Facts
@@ -21,6 +22,7 @@ from harness.reports.bugs.verifying import DOES_NOT_SHOW
 from harness.reports.bugs.writing import write_bug
 from harness.reports.upstream.causes import Cause, by_tracker
 from harness.reports.upstream.page import body_lines, index, issue_text, patches
+from harness.reports.upstream.testing import in_page, regression_test
 from harness.triage.findings import Finding
 from harness.workers.pool import CaseRunner
 from harness.workers.protocol import Task
@@ -50,12 +52,15 @@ def send(
     pool: CaseRunner,
     certificates: Path | None,
     source: Path | None = None,
+    *,
+    tests: bool = False,
     python: str = sys.executable,
 ) -> Iterator[Sent]:
     """Try the head of each cause again, and write the page of what shows.
 
     :param certificates: a folder with certificates of corrections, ``<line>/<correction>.json``.
     :param source: a checkout that the patches are made for, instead of the installed release.
+    :param tests: also write a test of each fix in upstream's style (``harness.reports.upstream.testing``).
     :param python: the interpreter that runs the scripts.
     :raises CannotRun: a file cannot be written.
     """
@@ -65,11 +70,17 @@ def send(
         if finding is None:
             yield Sent(cause, why=result.problem or "its case does not show it with the installed packages")
         else:
-            yield _written(cause, finding, out, certificates, source, python)
+            yield _written(cause, finding, out, certificates, source, tests, python)
 
 
 def _written(
-    cause: Cause, finding: Finding, out: Path, certificates: Path | None, source: Path | None, python: str
+    cause: Cause,
+    finding: Finding,
+    out: Path,
+    certificates: Path | None,
+    source: Path | None,
+    tests: bool,
+    python: str,
 ) -> Sent:
     entry = cause.head
     folder = out / cause.tracker.folder / entry.name
@@ -84,6 +95,11 @@ def _written(
             applies = {name: in_words(item, commit_of(source)) for name, item in made.items()}
             kept = {name: item.diff or facts.patches.get(name, "") for name, item in made.items()}
             facts = replace(facts, patches=kept)
+        fixes = [item for item in facts.corrections if tests and not item.workaround]
+        for fix in fixes[:1]:
+            tensors = load_tensors(facts.case, folder)
+            said = in_page(regression_test(folder, facts.case, facts.finding, fix, tensors, python))
+            applies[fix.name] = f"{applies.get(fix.name, '')} {said}".strip()
         text = issue_text(cause, facts, datetime.date.today().isoformat(), applies)
         for name, patch in patches(facts).items():
             (folder / name).write_text(patch)

@@ -118,7 +118,7 @@ class ForkedProcess:
             self._process = os.pidfd_open(self.pid)
 
     def _leave(self) -> None:
-        """In another fork: close the parent's ends of the pipes. A thread of the parent may hold their objects' locks."""
+        """In another fork: close the parent's ends of the pipes, whose objects another thread may have locked."""
         for stream in (self.stdin, self.stdout):
             with suppress(ValueError):  # it is closed
                 os.close(stream.fileno())

@@ -1,17 +1,28 @@
-"""A pool whose workers are forks of this process, one for each question.
+"""Workers that are forks of this process: a worker takes five seconds to get ready, a fork of a warm process none.
 
-A worker takes five seconds to get ready, a fork of a warm process none; whatever native code does, and whatever a case
-leaves behind, ends with the fork. What a death means is the pool's own code.
+``Forked`` is a pool that asks a new fork each question: whatever native code does, and whatever a case leaves behind,
+ends with the fork. Inside ``forked_workers()`` any pool's workers are forks: processes that serve, are watched, killed
+and replaced like others, in all but how they start. What a death means is the pool's own code.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import gc
+import importlib
 import os
+import select
 import signal
+import subprocess
+import sys
 import tempfile
+import threading
 import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+from typing import IO, ClassVar
+from unittest import mock
 
 from harness.triage.proving import Remembered
 from harness.workers import worker
@@ -19,6 +30,7 @@ from harness.workers.pool import Pool
 from harness.workers.processes import Death
 from harness.workers.protocol import Answer, Question, Stage, receive, send
 
+PIPE = subprocess.PIPE
 LIMIT = 600
 """Seconds that a question may take; the kernel ends its process then."""
 
@@ -66,3 +78,99 @@ def _serve(task: Question, answer: int, log: int) -> None:
     except BaseException:  # noqa: BLE001 - whatever it is: the parent's frames must not run on in the fork
         traceback.print_exc()
         os._exit(1)
+
+
+class ForkedProcess:
+    """What ``subprocess.Popen`` is to a pool, for ``python -m MODULE ARGUMENT…``: a fork that runs the module's main.
+
+    :ivar all: every one since ``forked_workers()`` was entered.
+    """
+
+    all: ClassVar[list[ForkedProcess]] = []
+    _starting = threading.Lock()
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: int,
+        stdout: int,
+        stderr: IO[bytes],
+        start_new_session: bool,
+        env: Mapping[str, str],
+    ) -> None:
+        assert (stdin, stdout, start_new_session) == (PIPE, PIPE, True)
+        _, option, module, *words = command
+        assert option == "-m", command
+        self.returncode: int | None = None
+        self._ending = threading.Lock()
+        with ForkedProcess._starting:  # a fork of another thread would hold this one's ends of the pipes open
+            (taken, given), (read, written) = os.pipe(), os.pipe()
+            self.stdin, self.stdout = os.fdopen(given, "wb"), os.fdopen(read, "rb")
+            ForkedProcess.all.append(self)
+            self.pid = os.fork()
+            if not self.pid:
+                for process in ForkedProcess.all:
+                    process._leave()
+                _work(module, words, (taken, written, stderr.fileno()), env)
+            os.close(taken)
+            os.close(written)
+            self._process = os.pidfd_open(self.pid)
+
+    def _leave(self) -> None:
+        """In another fork: close the parent's ends of the pipes, whose objects another thread may have locked."""
+        for stream in (self.stdin, self.stdout):
+            with suppress(ValueError):  # it is closed
+                os.close(stream.fileno())
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status; negative for a signal.
+
+        :raises subprocess.TimeoutExpired: it did not end in time.
+        """
+        if self.returncode is None and not select.select([self._process], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+        with self._ending:
+            if self.returncode is None:
+                self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+                os.close(self._process)
+            return self.returncode
+
+
+@contextmanager
+def forked_workers() -> Iterator[list[ForkedProcess]]:
+    """Have all pools fork their workers from this process, which must be as warm as a worker.
+
+    :returns: the workers, as they are started.
+    """
+    ForkedProcess.all = []
+    popen = SimpleNamespace(Popen=ForkedProcess, PIPE=PIPE, TimeoutExpired=subprocess.TimeoutExpired)
+    with mock.patch("harness.workers.processes.subprocess", popen):
+        yield ForkedProcess.all
+
+
+def _work(module: str, words: Sequence[str], streams: tuple[int, int, int], env: Mapping[str, str]) -> None:
+    """Be a worker in a fork and end the process; never returns.
+
+    :param streams: file descriptors for its standard input, output and error.
+    """
+    status = 1
+    try:
+        faulthandler.disable()
+        os.setsid()
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate("rww"))
+        sys.argv = [module, *words]
+        os.environ.clear()
+        os.environ.update(env)
+        gc.disable()  # as in a worker
+        with mock.patch("harness.workers.worker.get_ready"):  # it is
+            importlib.import_module(module).main()
+        status = 0
+    except BaseException:  # noqa: BLE001 - likewise
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)

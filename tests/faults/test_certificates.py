@@ -9,14 +9,15 @@ from harness.compat.releases import installed
 from harness.corrections import find_correction
 from harness.triage.corpus import default_corpus, entries
 from harness.workers.pool import Pool
+from tests.forked import forked_workers
 
 WRONG = Path(__file__).parent / "wrong"
 pytestmark = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="written for executorch 1.5.1")
 
 
 @pytest.fixture(scope="module")
-def pool():
-    with Pool(2) as workers:
+def pool(warm):
+    with forked_workers(), Pool(2) as workers:
         yield workers
 
 

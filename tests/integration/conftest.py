@@ -11,6 +11,7 @@ import pytest
 from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, Seeds
 from harness.workers.pool import Pool
 from tests.attributes import CONV_3X3
+from tests.forked import forked_workers
 
 
 def uniform(low=-1.0, high=1.0):
@@ -134,8 +135,15 @@ def asking_here(monkeypatch, warm):
 
 
 @pytest.fixture
-def armdiff_here(asking_here, monkeypatch):
-    """``armdiff_here(word…, cwd=folder)``: a command in this process, with its exit status and what it printed."""
+def workers_forked(warm):
+    """Every pool's workers are forks of this process; nothing else about it is different."""
+    with forked_workers():
+        yield
+
+
+@pytest.fixture
+def command_here(monkeypatch):
+    """``command_here(word…, cwd=folder)``: a command in this process, with its exit status and what it printed."""
     from click.testing import CliRunner
 
     from harness.campaign import holding
@@ -151,6 +159,12 @@ def armdiff_here(asking_here, monkeypatch):
                     holding._held.popitem()[1].close()
 
     return run
+
+
+@pytest.fixture
+def armdiff_here(asking_here, command_here):
+    """The same, with this process for a worker."""
+    return command_here
 
 
 @functools.cache

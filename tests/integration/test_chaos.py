@@ -1,13 +1,12 @@
-"""A campaign with real workers, of which some die: by their cases, and killed from outside."""
+"""A campaign with workers of which some die: by their cases, and killed from outside. All are forks of this process."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import subprocess
 import sys
-import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,18 +16,24 @@ from harness.campaign.run_folder import Run, read_run
 from harness.campaign.summary import Tally
 from harness.case.case import case_digest
 from harness.workers.pool import Pool
-from harness.workers.processes import Limits
-from harness.workers.protocol import CaseResult
+from harness.workers.processes import WORKER, Limits, Listener, nobody, resident
+from harness.workers.protocol import CaseResult, Question
+from tests.forked import ForkedProcess, forked_workers
 
-GRAPHS = 8
+GRAPHS, KILLS = 8, 2
 CHAOS = (sys.executable, "-m", "tests.chaos_worker")
-# a worker with torch and executorch holds about 0.7 GiB; a drawn case takes seconds
-LIMITS = Limits(seconds=25.0, memory=2 << 30)
+SECONDS = 15.0
+"""A hang's limit: a drawn case takes a second or two."""
 
 
-def campaign(folder: Path, command: tuple[str, ...]) -> tuple[Tally, Run]:
+def campaign(folder: Path, command: tuple[str, ...], told: Listener = nobody) -> tuple[Tally, Run]:
     options = Options(("TOSA-1.0+INT",), GRAPHS, seed=5, jobs=2, out=folder, probes="none")
-    tally = run_campaign(options, (), lambda *_: None, workers=lambda jobs: Pool(jobs, command=command, limits=LIMITS))
+    limits = Limits(SECONDS, memory=resident(os.getpid()) + (1 << 30))
+    pool = partial(Pool, command=command, limits=limits, told=told)
+    with forked_workers() as workers:
+        tally = run_campaign(options, (), lambda *_: None, workers=pool)
+        assert workers
+        assert [worker.pid for worker in workers if worker.returncode is None] == [], "a worker outlives the campaign"
     return tally, read_run(folder)
 
 
@@ -37,36 +42,24 @@ def told(result: CaseResult) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def disturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tally, Run, dict[str, str]]:
-    """A campaign in which four cases end their worker, while a thread kills workers that have other ones."""
+def disturbed(tmp_path_factory: pytest.TempPathFactory, warm: None) -> tuple[Tally, Run, dict[str, str]]:
+    """A campaign in which four cases end their worker, and two workers are killed while they have other ones."""
     folder = tmp_path_factory.mktemp("chaos")
     digests = [
         case_digest(cases[0]) for _, cases in graph_cases(Options(("TOSA-1.0+INT",), GRAPHS, seed=5, out=folder))
     ]
     planted = dict(zip(digests[1::2], ("segfault", "exit", "hang", "hog"), strict=True))
-    over = threading.Event()
-    kills = 0
+    killed: list[int] = []
 
-    def kill_from_outside() -> None:
-        nonlocal kills
-        while kills < 2 and not over.wait(9):
-            found = subprocess.run(
-                ["pgrep", "-f", "-P", str(os.getpid()), "tests.chaos_worker"], capture_output=True, text=True
-            ).stdout.split()
-            if found:
-                os.kill(int(found[0]), signal.SIGKILL)
-                kills += 1
+    def kill_from_outside(task: Question, stage: str, run: str) -> None:
+        if stage == "lower" and len(killed) < KILLS and Path(task.case).stem not in planted:
+            killed.append(next(worker.pid for worker in ForkedProcess.all if worker.returncode is None))
+            os.kill(killed[-1], signal.SIGKILL)
 
-    killer = threading.Thread(target=kill_from_outside)
-    os.environ["ARMDIFF_CHAOS"] = json.dumps(planted)
-    killer.start()
-    try:
-        tally, run = campaign(folder, CHAOS)
-    finally:
-        over.set()
-        killer.join()
-        del os.environ["ARMDIFF_CHAOS"]
-    assert kills
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ARMDIFF_CHAOS", json.dumps(planted))
+        tally, run = campaign(folder, CHAOS, kill_from_outside)
+    assert len(killed) == KILLS
     return tally, run, planted
 
 
@@ -99,15 +92,10 @@ def test_each_death_is_a_finding_with_its_case_and_stage(disturbed: tuple[Tally,
 
 def test_what_ran_beside_them_is_as_without(disturbed: tuple[Tally, Run, dict[str, str]], tmp_path: Path) -> None:
     _, run, planted = disturbed
-    _, calm = campaign(tmp_path, (sys.executable, "-m", "harness.workers.worker"))
+    _, calm = campaign(tmp_path, WORKER)
     expected = {item.number: told(item.result) for item in calm.done}
     undisturbed = [item for item in run.done if Path(item.result.case).stem not in planted]
     assert len(undisturbed) == GRAPHS - len(planted)
     for item in undisturbed:
         assert told(item.result) == expected[item.number]
     assert any("ran" in item.result.legs.values() for item in undisturbed)
-
-
-def test_no_worker_outlives_the_campaign(disturbed: tuple[Tally, Run, dict[str, str]]) -> None:
-    left = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "tests.chaos_worker"], capture_output=True, text=True)
-    assert left.stdout == ""

@@ -1,4 +1,4 @@
-"""The commands as a user runs them: where processes matter in processes of their own, else in this warm one."""
+"""The commands as a user runs them: one in a process of its own, the others in this warm one or with forks of it."""
 
 import json
 import subprocess
@@ -25,19 +25,10 @@ calibration = [(torch.rand(1, 4),), (torch.rand(1, 4),)]
 """
 
 
-def armdiff(*arguments, cwd):
-    command = [sys.executable, "-m", "harness.cli", *(str(item) for item in arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
-
-
 def written(tmp_path, text, *options):
     """The words that check a model."""
     (tmp_path / "model.py").write_text(text)
     return ("check", "model.py", "--target", "TOSA-1.0+INT", "--jobs", "1", *options)
-
-
-def check(tmp_path, text, *options):
-    return armdiff(*written(tmp_path, text, *options), cwd=tmp_path)
 
 
 @pytest.fixture
@@ -47,7 +38,9 @@ def check_here(tmp_path, armdiff_here):
 
 
 def test_check_of_a_healthy_model(tmp_path):
-    result = check(tmp_path, MODEL + "inputs = [(torch.ones(1, 4),)]\n", "--json", "out.json")
+    words = written(tmp_path, MODEL + "inputs = [(torch.ones(1, 4),)]\n", "--json", "out.json")
+    command = [sys.executable, "-m", "harness.cli", *words]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.splitlines()[-1] == "nothing found"
     assert "  delegated: 2 of 2 operators (100 %) and 100 % of 16 MACs, in 1 delegate" in result.stdout.splitlines()
@@ -84,9 +77,9 @@ calibration = [(torch.rand(1, 4),), (torch.rand(1, 4),)]
 """
 
 
-def test_a_known_bug_fails_at_its_line_unless_that_is_allowed(tmp_path):
-    result = check(tmp_path, KNOWN, "--json", "out.json", "-q")
-    assert result.returncode == 1, result.stdout + result.stderr
+def test_a_known_bug_fails_at_its_line_unless_that_is_allowed(tmp_path, check_here):
+    result = check_here(KNOWN, "--json", "out.json", "-q")
+    assert result.exit_code == 1, result.output
     line, verdict = result.stdout.splitlines()
     assert line.startswith("model.py:6: error: torch.neg drops the ratio between input and output scale, at neg in Net")
     assert line.endswith("; on TOSA-1.0+INT [known: neg-ignores-scale]; '--correction neg-rescaled' removes it")
@@ -95,24 +88,24 @@ def test_a_known_bug_fails_at_its_line_unless_that_is_allowed(tmp_path):
     assert {item["node"] for item in data["findings"]} == {"neg"}
     assert data["profiles"]["TOSA-1.0+INT"]["operators"] == [4, 0]
 
-    allowed = check(tmp_path, KNOWN, "--allow-known", "-q")
-    assert allowed.returncode == 0, allowed.stdout + allowed.stderr
+    allowed = check_here(KNOWN, "--allow-known", "-q")
+    assert allowed.exit_code == 0, allowed.output
     assert allowed.stdout.splitlines() == [line, "1 error, all known and allowed"]
 
-    mended = check(tmp_path, KNOWN, "--correction", "neg-rescaled", "-q")
-    assert (mended.returncode, mended.stdout) == (0, "nothing found\n"), mended.stderr
+    mended = check_here(KNOWN, "--correction", "neg-rescaled", "-q")
+    assert (mended.exit_code, mended.stdout) == (0, "nothing found\n"), mended.output
 
 
-def test_a_line_is_told_where_configure_needs_the_user_s_own_module(tmp_path):
-    result = check(tmp_path, KNOWN + "def configure(q):\n    pass\n", "-q")
-    assert result.stdout.startswith("model.py:6: error: torch.neg drops"), result.stdout + result.stderr
+def test_a_line_is_told_where_configure_needs_the_user_s_own_module(check_here):
+    result = check_here(KNOWN + "def configure(q):\n    pass\n", "-q")
+    assert result.stdout.startswith("model.py:6: error: torch.neg drops"), result.output
 
 
-def test_an_ethos_u_program_is_described(tmp_path):
+def test_an_ethos_u_program_is_described(tmp_path, armdiff_here):
     (tmp_path / "model.py").write_text(MODEL)
     words = ("--target", "ethos-u55-128", "--jobs", "1", "--json", "out.json")
-    result = armdiff("check", "model.py", *words, cwd=tmp_path)
-    assert result.returncode == 0, result.stdout + result.stderr
+    result = armdiff_here("check", "model.py", *words, cwd=tmp_path)
+    assert result.exit_code == 0, result.output
     profile = json.loads((tmp_path / "out.json").read_text())["profiles"]["ethos-u55-128"]
     assert profile["macs"] == [16, 0]
     assert profile["leg"] == "ethos-u-model"
@@ -166,9 +159,9 @@ def configure(quantizer):
 """
 
 
-def test_a_native_death_is_a_finding_with_its_stage_and_last_words(tmp_path):
-    result = check(tmp_path, MODEL + DEADLY, "--json", "out.json")
-    assert result.returncode == 1, result.stdout + result.stderr
+def test_a_native_death_is_a_finding_with_its_stage_and_last_words(tmp_path, workers_forked, command_here):
+    result = command_here(*written(tmp_path, MODEL + DEADLY, "--json", "out.json"), cwd=tmp_path)
+    assert result.exit_code == 1, result.output
     [finding] = json.loads((tmp_path / "out.json").read_text())["findings"]
     assert finding["oracle"] == "crash"
     assert "SIGSEGV" in finding["message"]
@@ -176,26 +169,12 @@ def test_a_native_death_is_a_finding_with_its_stage_and_last_words(tmp_path):
     assert finding["stage"]
 
 
-def test_fuzz_is_deterministic_and_complete(tmp_path):
+def test_fuzz_is_deterministic_and_complete(tmp_path, workers_forked, command_here):
     results = []
+    words = ("--max-examples", 3, "--seed", 5, "--target", "TOSA-1.0+INT")
     for name, jobs in (("a", 1), ("b", 2)):
-        run = armdiff(
-            "fuzz",
-            "--jobs",
-            jobs,
-            "--max-examples",
-            "3",
-            "--seed",
-            "5",
-            "--target",
-            "TOSA-1.0+INT",
-            "--out",
-            name,
-            "--json",
-            f"{name}.json",
-            cwd=tmp_path,
-        )
-        assert run.returncode in (0, 1), run.stderr
+        run = command_here("fuzz", "--jobs", jobs, *words, "--out", name, "--json", f"{name}.json", cwd=tmp_path)
+        assert run.exit_code in (0, 1), run.output
         data = json.loads((tmp_path / f"{name}.json").read_text())
         data.pop("seconds")
         results.append((data, {file.name: file.read_bytes() for file in (tmp_path / name / "cases").iterdir()}))
@@ -208,11 +187,11 @@ def test_fuzz_is_deterministic_and_complete(tmp_path):
     assert sum(row["ran"] + row["skipped"] for row in first["legs"].values()) > 0
 
 
-def test_replay_keeps_the_files_that_a_viewer_opens(tmp_path):
+def test_replay_keeps_the_files_that_a_viewer_opens(tmp_path, armdiff_here):
     corpus = default_corpus()
     assert corpus is not None
-    done = armdiff("replay", str(corpus / "found" / "neg-ignores-scale"), "--keep", "files", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = armdiff_here("replay", corpus / "found" / "neg-ignores-scale", "--keep", "files", cwd=tmp_path)
+    assert done.exit_code == 0, done.output
     program, tosa = programs_in(tmp_path / "files")
     assert (program.name, tosa.name) == ("neg-ignores-scale.pte", "neg-ignores-scale.lowered_module_0.tosa")
     assert [plan.name for plan in decode_program(program.read_bytes()).plans] == ["forward"]

@@ -16,7 +16,8 @@ from harness.campaign.summary import counted
 from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import installed, release_line
 from harness.corrections import chosen, corrections
-from harness.triage.corpus import bugs_of, default_corpus, entries, with_corrections
+from harness.corrections.applying import applied
+from harness.triage.corpus import default_corpus, entries, with_corrections
 from harness.workers.case_run import run_task
 from harness.workers.protocol import Task
 from tests.forked import Forked
@@ -34,12 +35,9 @@ def corpus():
 
 
 def task(entry, names):
-    """What an entry's condition proves is not run again; one correction alone is asked what it leaves, once."""
-    bugs = tuple(msgspec.structs.replace(bug, corrections=()) for bug in bugs_of([entry]))
-    case = str(entry.folder / "case.json")
-    if names in (STOCK, ALL):
-        return Task(case=case, corrections=names, known=bugs)
-    return Task(case=case, corrections=names, confirm=False, probes="none")
+    """One run: a finding that does not show again has no second run that would forgive it."""
+    probes = "default" if names in (STOCK, ALL) else "none"
+    return Task(case=str(entry.folder / "case.json"), corrections=names, confirm=False, probes=probes)
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +46,9 @@ def replayed(tmp_path_factory):
     pairs = [(entry, names) for entry in corpus() for names in (STOCK, ALL, *alone(entry))]
     for target in DEFAULT_TARGETS:  # what is imported with the first case would be with each
         run_task(Task(case=str(write_case(sigmoid_case(target), tmp_path_factory.mktemp("first")))), lambda _: None)
+    for names in dict.fromkeys(names for _, names in pairs):  # likewise what is compiled of a correction
+        with applied(chosen(names)):
+            pass
     with Forked() as pool:
         results = pool.run([task(*pair) for pair in pairs])
         return {(entry.name, names): result for (entry, names), result in zip(pairs, results, strict=True)}

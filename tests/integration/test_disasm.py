@@ -39,7 +39,7 @@ def test_a_program_lists_its_delegate(tmp_path, lowered):
     assert lines[-1].endswith("OP_STOP                  0xffff")
 
 
-def test_a_case_is_lowered_first_and_lists_the_same(tmp_path, lowered):
+def test_a_case_is_lowered_first_and_lists_the_same(tmp_path, lowered, workers_forked):
     (tmp_path / "linear.pte").write_bytes(lowered.program)
     (tmp_path / "case.json").write_bytes(encode_case(linear_case(target="TOSA-1.0+INT")))
     wanted = run(tmp_path / "linear.pte")
@@ -71,7 +71,7 @@ def test_the_npz_of_vela_itself(tmp_path, lowered):
     assert "not known" not in result.output
 
 
-def test_a_recipe_that_does_not_fit_the_target(tmp_path):
+def test_a_recipe_that_does_not_fit_the_target(tmp_path, workers_forked):
     (tmp_path / "case.json").write_bytes(encode_case(sigmoid_case(target="TOSA-1.0+FP", recipe="float")))
     result = run(tmp_path, "--target", TARGET)
     assert result.exit_code == 2

@@ -4,9 +4,6 @@ No FVP was run for these tests: ``tests/fvp_stand_in.py`` returns prepared outpu
 """
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -233,21 +230,15 @@ def test_channels_last_inputs_and_outputs_keep_their_dim_order():
     assert {(value.shape, value.dtype) for value in (*takes, *promises)} == {((1, 2, 3, 4), "float32")}
 
 
-def test_the_command_reports_a_hard_fault_as_a_finding(tmp_path):
+def test_the_command_reports_a_hard_fault_as_a_finding(tmp_path, monkeypatch, armdiff_here):
     installed = StandIn(tmp_path / "fvp").install()
     installed.mode("hard-fault")
+    for name, value in installed.environment.items():
+        monkeypatch.setenv(name, value)
     (tmp_path / "model.py").write_text(USER_MODEL)
     words = ["check", "model.py", "--target", "ethos-u55-128", "--jobs", "1", "--probes", "none", "--json", "out.json"]
-    result = subprocess.run(
-        [sys.executable, "-m", "harness.cli", *words],
-        cwd=tmp_path,
-        env={**os.environ, **installed.environment},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert result.returncode == 1, result.stdout + result.stderr
+    result = armdiff_here(*words, cwd=tmp_path)
+    assert result.exit_code == 1, result.output
     data = json.loads((tmp_path / "out.json").read_text())
     [found] = [item for item in data["findings"] if item["stage"] == f"leg:{FVP}"]
     assert found["oracle"] == "crash"

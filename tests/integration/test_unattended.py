@@ -64,7 +64,9 @@ def test_reduce_keeps_what_the_bucket_needs_and_goes_on_from_its_checkpoint(
     assert made["finding"]["bucket"] == made["bucket"]
 
 
-def test_sigterm_ends_a_campaign_in_good_order_and_resume_goes_on(tmp_path: Path) -> None:
+def test_sigterm_ends_a_campaign_in_good_order_and_resume_goes_on(
+    tmp_path: Path, workers_forked: None, command_here: Callable[..., Result]
+) -> None:
     words = ("fuzz", "--max-examples", "4", "--target", "TOSA-1.0+INT", "--jobs", "1", "--out", "run", "--no-minimize")
     process = subprocess.Popen([*ARMDIFF, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     results = tmp_path / "run" / "results.jsonl"
@@ -79,8 +81,8 @@ def test_sigterm_ends_a_campaign_in_good_order_and_resume_goes_on(tmp_path: Path
     assert "interrupted" in output
     assert (tmp_path / "run" / "report.html").exists()
 
-    again = armdiff("fuzz", "--resume", "--out", "run", "--no-minimize", cwd=tmp_path)
-    assert again.returncode in (0, 1), again.stdout + again.stderr
+    again = command_here("fuzz", "--resume", "--out", "run", "--no-minimize", cwd=tmp_path)
+    assert again.exit_code in (0, 1), again.output
     whole = read_run(tmp_path / "run")
     assert whole.info.state == "done"
     assert [item.number for item in whole.done] == [0, 1, 2, 3]

@@ -118,9 +118,11 @@ def armdiff_trouble(words, extras):
 
 
 def tox_trouble(words):
-    if words[:2] != ["run", "-e"]:
-        return "write: tox run -e NAME"
-    return None if words[2] in environments() else f"tox.ini has no environment {words[2]}"
+    if words[:2] != ["run", "-e"] and words[:3] != ["run-parallel", "-o", "-e"]:
+        return "write: tox run -e NAME, or tox run-parallel -o -e NAME,NAME"
+    names = words[words.index("-e") + 1].split(",")
+    absent = [name for name in names if name not in environments()]
+    return f"tox.ini has no environment {absent[0]}" if absent else None
 
 
 def pytest_trouble(words, extras, getoption):
@@ -165,6 +167,7 @@ def test_a_command_that_takes_hours_says_so(command):
         (".tox/fuzz/bin/armdiff bench", "needs pytest"),
         (".tox/gone/bin/armdiff doctor", "no environment gone"),
         ("X=1 tox run -e gone", "no environment gone"),
+        ("tox run-parallel -o -e lint,gone", "no environment gone"),
         ("tox -e tests", "write: tox run"),
         ("pytest corpus/", "extra dev"),
         (".tox/fuzz/bin/pytest corpus/", "extra dev"),

@@ -57,7 +57,8 @@ def value_guesses(known: Explanation, index: int) -> Iterator[Guess]:
     """Values that a step may have been meant to store, the likeliest first.
 
     Tensors as large as its result by how like they are to it; tensors of which it is a part by how
-    many elements of them are right already, with the other steps that write them.
+    many elements of them are right already, with the other steps that write them, earlier ones included: of a
+    matrix product by batches, those before the first wrong batch are what tells the tensor.
     """
     stored = known.steps[index]
     ranked = _ranked(known.catalogue.placements(stored, 0.0), stored)
@@ -65,8 +66,8 @@ def value_guesses(known: Explanation, index: int) -> Iterator[Guess]:
     parts = []
     for item in [item for item in ranked if not _whole(item, stored)][:_MOST_PARTS]:
         guess = Guess(_members(known, item, stored), item)
-        members = [known.steps[member] for member in guess.members]
-        right = sum(member.values.size - wrong_elements(guess, member) for member in members)
+        written = [known.steps[index] for index in _writing(known, item, stored)]
+        right = sum(part.values.size - wrong_elements(guess, part) for part in written)
         parts.append((right / item.view.values.size, guess))
     parts.sort(key=lambda part: part[0], reverse=True)
     yield from whole[:_MOST_PLACEMENTS]
@@ -197,15 +198,23 @@ def _members(known: Explanation, placement: Placement, first: Stored) -> tuple[i
     """Steps from ``first`` on that write parts of one tensor, each a part of its own."""
     members = []
     taken = np.zeros(placement.end - placement.start, np.bool_)
-    for index, stored in sorted(known.steps.items()):
-        same = (stored.region, stored.size, stored.strides) == (first.region, first.size, first.strides)
-        if index < first.index or not same or stored.low < placement.start or stored.high > placement.end:
+    for index in _writing(known, placement, first):
+        if index < first.index:
             continue
-        if taken[stored.bytes - placement.start].any():
+        place = known.steps[index].bytes - placement.start
+        if taken[place].any():
             break
-        taken[stored.bytes - placement.start] = True
+        taken[place] = True
         members.append(index)
     return tuple(members)
+
+
+def _writing(known: Explanation, placement: Placement, like: Stored) -> Iterator[int]:
+    """Steps that write into a tensor's place, as one of them does, in order."""
+    for index, stored in sorted(known.steps.items()):
+        same = (stored.region, stored.size, stored.strides) == (like.region, like.size, like.strides)
+        if same and stored.low >= placement.start and stored.high <= placement.end:
+            yield index
 
 
 def _copy(values: Ints, copied: Ints | None) -> Ints:

@@ -35,13 +35,15 @@ _PLAINER: Mapping[str, str] = {
     **dict.fromkeys(("BITWISE_OR", "BITWISE_XOR"), "BITWISE_AND"),
     **dict.fromkeys(("LOGICAL_OR", "LOGICAL_XOR"), "LOGICAL_AND"),
     **dict.fromkeys(("EQUAL", "GREATER_EQUAL"), "GREATER"),
-    **dict.fromkeys(("NEGATE", "TABLE", "BITWISE_NOT", "IDENTITY", "RESCALE", "REVERSE"), "CLAMP"),
+    **dict.fromkeys(("NEGATE", "TABLE", "BITWISE_NOT", "RESCALE", "REVERSE"), "CLAMP"),
     "REDUCE_MIN": "REDUCE_MAX",
     "REDUCE_ANY": "REDUCE_ALL",
     "AVG_POOL2D": "MAX_POOL2D",
 }
 """Operators, and what does less with the same operands: it is tried in their place."""
-_OPERANDS: Mapping[str, int] = {"CLAMP": 1, "MAX_POOL2D": 1}
+_NOTHING = "IDENTITY"
+"""It does least, and is tried for whatever keeps type and shape."""
+_OPERANDS: Mapping[str, int] = {_NOTHING: 1, "CLAMP": 1, "MAX_POOL2D": 1}
 """How many operands of the other one it keeps: all, unless said here."""
 _KEPT: Mapping[str, tuple[str, ...]] = {
     "MAX_POOL2D": ("Kernel", "Stride", "Pad"),
@@ -74,7 +76,7 @@ def measure(program: Program) -> Measure:
         len(program.operators),
         len(program.inputs) + len(program.outputs),
         len(data),
-        sum(step.op in _PLAINER for step in program.operators),
+        sum(2 if step.op in _PLAINER else step.op != _NOTHING for step in program.operators),
         sum(len(item.shape) for item in data),
         sum(BITS[item.dtype] for item in data),
         sum(_weight(step) for step in program.operators),
@@ -108,9 +110,9 @@ def _complexity(tensor: Tensor) -> int:
 
 def plainer(program: Program) -> Iterator[Program]:
     """An operator that does less takes the place of another one."""
-    for place, step in enumerate(program.operators):
-        other = _PLAINER.get(step.op)
-        if other is None or not _may_be(other, program, step):
+    pairs = [(place, step, other) for place, step in enumerate(program.operators) for other in _others(step)]
+    for place, step, other in pairs:
+        if not _may_be(other, program, step):
             continue
         found: dict[str, Attribute] = {name: step.attributes[name] for name in _KEPT.get(other, ())}
         if other in _NAN:
@@ -124,12 +126,19 @@ def plainer(program: Program) -> Iterator[Program]:
         yield pruned(msgspec.structs.replace(program, operators=steps))
 
 
+def _others(step: Operator) -> tuple[str, ...]:
+    found = _PLAINER.get(step.op)
+    return () if step.op == _NOTHING else (_NOTHING,) if found is None else (_NOTHING, found)
+
+
 def _may_be(other: str, program: Program, step: Operator) -> bool:
-    """Do the types let it stand there?"""
-    first, result = program.by_name[step.inputs[0]].dtype, program.by_name[step.outputs[0]].dtype
+    """Do types and shapes let it stand there?"""
+    before, after = program.by_name[step.inputs[0]], program.by_name[step.outputs[0]]
+    if other == _NOTHING:
+        return (before.dtype, before.shape) == (after.dtype, after.shape)
     if other == "CLAMP":
-        return first == result and first in ("INT8", "INT16")
-    return other != "ADD" or first == result == "INT32"
+        return before.dtype == after.dtype and before.dtype in ("INT8", "INT16")
+    return other != "ADD" or before.dtype == after.dtype == "INT32"
 
 
 def dtypes(program: Program) -> Iterator[Program]:

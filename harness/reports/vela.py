@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.case.wording import counted_as
 from harness.reports.listing import RESEMBLING, in_short
-from harness.tosa.causes import Cause
+from harness.tosa.causes import Cause, Causes
 from harness.tosa.program import lines as program_lines
 from harness.tosa.tally import VelaTally
 from harness.tosa.versions import EVERYWHERE, Versions
@@ -21,18 +21,19 @@ from harness.triage.findings import Finding
 _MOST_REASONS = 6
 
 
-def listing(tally: VelaTally, causes: Sequence[Cause] = (), *, verbose: bool = False) -> list[str]:
+def listing(tally: VelaTally, causes: Causes, *, verbose: bool = False) -> list[str]:
     """Lines for people: causes, then findings that were not reduced, then what is known.
 
     :param verbose: known findings as new ones are listed.
     """
-    told = {id(item) for cause in causes for item in cause.shown_by}
+    told = {id(item) for cause in causes.found.values() for item in cause.shown_by}
     left = [item for item in tally.new if id(item) not in told]
     new = [item for item in left if item.state == "new"]
     alike = [item for item in left if item.state == "resembling"]
     known = [item for item in tally.findings if item.known]
     return [
-        *_causes([cause for cause in causes if not cause.finding.known], tally),
+        *_causes([cause for cause in causes.found.values() if not cause.finding.known]),
+        *([f"{counted_as(causes.left, 'finding')} not reduced: the time was over", ""] if causes.left else []),
         *_in_full(counted_as(len(new), "new finding"), new, tally),
         *_in_full(f"{counted_as(len(alike), 'finding')} {RESEMBLING}", alike, tally),
         *(
@@ -44,7 +45,7 @@ def listing(tally: VelaTally, causes: Sequence[Cause] = (), *, verbose: bool = F
     ]
 
 
-def _causes(causes: Sequence[Cause], tally: VelaTally) -> list[str]:
+def _causes(causes: Sequence[Cause]) -> list[str]:
     """Each with its smallest program."""
     if not causes:
         return []
@@ -77,7 +78,7 @@ def by_version(versions: Versions, joined: VelaTally) -> list[str]:
     """What each version could judge; then what changed, known or not, the shortest program of each kind."""
     if len(versions.tallies) == 1:
         return []
-    lines = []
+    lines = [""]
     for version, tally in versions.tallies.items():
         found = sum(item.measured["velas"][version] == "yes" for item in joined.findings)
         left = tally.programs.total() - tally.judged
@@ -91,12 +92,14 @@ def by_version(versions: Versions, joined: VelaTally) -> list[str]:
         for bucket, group in by_bucket(findings).items():
             names = ", ".join(sorted({item.entry if item.known else item.state for item in group}))
             lines.append(f"  {len(group)}x {bucket} [{names}], {group[0].case}")
-    return [*lines, ""]
+    return lines
 
 
-def verdict(tally: VelaTally) -> str:
+def verdict(tally: VelaTally, causes: Causes) -> str:
     """The last line."""
     said = counted_as(len(tally.new), "new finding") if tally.new else "nothing new"
+    if count := sum(not cause.finding.known for cause in causes.found.values()):
+        said += f" of {counted_as(count, 'root cause')}"
     left = tally.programs.total() - tally.judged
     return f"{said} in {counted_as(tally.judged, 'program')}" + (f"; {left} more were not judged" if left else "")
 

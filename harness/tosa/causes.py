@@ -105,13 +105,13 @@ class Causes:
 class Reducer:
     """Tells the cause of a finding.
 
-    :param bugs: what the corpus knows.
+    :param bugs: version of Vela -> what the corpus knows of it.
     :param velas: version -> folder (None: the installed one), the oldest first.
     :param seconds: for each reduction.
     :param judging: how programs are judged; tests plant faults into it.
     """
 
-    bugs: Sequence[KnownBug]
+    bugs: Mapping[str, Sequence[KnownBug]]
     velas: Mapping[str, Path | None]
     seconds: float = SECONDS
     judging: Judge = judge
@@ -122,7 +122,7 @@ class Reducer:
         small = reduced(
             program,
             finding,
-            same=lambda item: self._says_the_same(item, finding),
+            same=lambda item: self._says_the_same(item, finding, self.bugs[version]),
             seconds=self.seconds,
             judging=self.judging,
             vela=self.velas[version],
@@ -131,7 +131,8 @@ class Reducer:
 
     def marked(self, finding: Finding, fingerprint: str) -> Finding:
         """The finding with a fingerprint, in the state that it gives it."""
-        return classified(msgspec.structs.replace(finding, fingerprint=fingerprint), self.bugs)
+        told = msgspec.structs.replace(finding, fingerprint=fingerprint)
+        return classified(told, self.bugs[self._version(finding)])
 
     def _version(self, finding: Finding) -> str:
         """The newest Vela that has it."""
@@ -139,9 +140,10 @@ class Reducer:
         having = [version for version in self.velas if states.get(version, "yes") == "yes"]
         return (having or [*self.velas])[-1]
 
-    def _says_the_same(self, candidate: Finding, finding: Finding) -> bool:
+    @staticmethod
+    def _says_the_same(candidate: Finding, finding: Finding, bugs: Sequence[KnownBug]) -> bool:
         """Does the corpus say of a candidate's finding what it says of this one? New must not become known."""
-        now = classified(candidate, self.bugs)
+        now = classified(candidate, bugs)
         return now.known == finding.known and (not now.known or now.entry == finding.entry)
 
     def _told(self, small: Reduced, version: str) -> Cause:
@@ -154,7 +156,7 @@ class Reducer:
         text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
         families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
         velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
-        marked = self.marked(small.finding, text)
+        marked = classified(msgspec.structs.replace(small.finding, fingerprint=text), self.bugs[version])
         return Cause(
             text, small.program, marked, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
         )

@@ -1,5 +1,8 @@
 """Root causes: findings are reduced to their smallest programs, and those with one fingerprint are one bug.
 
+A cause is known if its smallest program is proved to be: a condition of an entry holds at its place, or it has an
+entry's fingerprint. The pattern of that entry has to be in the program that was reduced, too.
+
 A finding whose bucket and operators are those of a cause that is found already is put with it unreduced, which proves
 nothing: it counts as the cause does, unless the cause is known. A known one must be proved of every finding, so there
 each is reduced.
@@ -14,14 +17,18 @@ from pathlib import Path
 
 import msgspec
 
+from harness.artifacts.tosa import decode_tosa
 from harness.case.chains import contains_in_order
+from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
+from harness.evidence.inspection.surroundings import tosa_place
 from harness.tosa.engine import BLOCK, Judge, Plan, Result, run
 from harness.tosa.findings import digest
 from harness.tosa.fingerprint import generalisations, worded
 from harness.tosa.judging import judge
 from harness.tosa.program import Program, chain
 from harness.tosa.reducing import SECONDS, Reduced, reduced
+from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import any_family
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, classified, shown_kind
@@ -97,7 +104,7 @@ class Causes:
             say(f"reducing finding {number} of {len(waiting)}: {' -> '.join(finding.chain)} on {finding.target}")
             cause = reducer.cause(self.programs[finding.case], finding)
             if cause is not None:
-                self.findings[place] = reducer.marked(finding, cause.fingerprint)
+                self.findings[place] = marked(finding, cause)
                 self.found.setdefault(cause.fingerprint, cause).shown_by.append(self.findings[place])
 
 
@@ -119,32 +126,28 @@ class Reducer:
     def cause(self, program: Program, finding: Finding) -> Cause | None:
         """The cause of one finding; None if it does not show again."""
         version = self._version(finding)
+        bugs = self.bugs[version]
+        there = {finding.entry, *_entries_there(program, bugs)}
+
+        def same(candidate: Finding) -> bool:
+            now = classified(candidate, bugs)
+            return not now.known or now.entry in there
+
         small = reduced(
             program,
             finding,
-            same=lambda item: self._says_the_same(item, finding, self.bugs[version]),
+            same=same,
             seconds=self.seconds,
             judging=self.judging,
             vela=self.velas[version],
         )
         return None if small is None else self._told(small, version)
 
-    def marked(self, finding: Finding, fingerprint: str) -> Finding:
-        """The finding with a fingerprint, in the state that it gives it."""
-        told = msgspec.structs.replace(finding, fingerprint=fingerprint)
-        return classified(told, self.bugs[self._version(finding)])
-
     def _version(self, finding: Finding) -> str:
         """The newest Vela that has it."""
         states = finding.measured.get("velas", {})
         having = [version for version in self.velas if states.get(version, "yes") == "yes"]
         return (having or [*self.velas])[-1]
-
-    @staticmethod
-    def _says_the_same(candidate: Finding, finding: Finding, bugs: Sequence[KnownBug]) -> bool:
-        """Does the corpus say of a candidate's finding what it says of this one? New must not become known."""
-        now = classified(candidate, bugs)
-        return now.known == finding.known and (not now.known or now.entry == finding.entry)
 
     def _told(self, small: Reduced, version: str) -> Cause:
         """Try what the fingerprint needs to know, and on which accelerators and Velas it shows."""
@@ -189,6 +192,30 @@ class Reducer:
 
 _TRIES = 2
 """Seeds of inputs with which a variation is judged."""
+
+
+def marked(finding: Finding, cause: Cause) -> Finding:
+    """The finding with its cause's fingerprint; known, if its smallest program is."""
+    told = msgspec.structs.replace(finding, fingerprint=cause.fingerprint)
+    if not cause.finding.known:
+        return told
+    count = counted_as(len(cause.program.operators), "operator")
+    proof = f"reduced to {count}: {cause.finding.proof}"
+    return msgspec.structs.replace(told, state="known", entry=cause.finding.entry, proof=proof)
+
+
+def _entries_there(program: Program, bugs: Sequence[KnownBug]) -> set[str]:
+    """Entries whose pattern is somewhere in a program: a reduction may end at them.
+
+    Cuts bring operators together that were apart: what a candidate has of a known bug without the program having it
+    was made by a cut.
+    """
+    block = decode_tosa(to_flatbuffer(program)).main
+    place = tosa_place(block, [name for step in program.operators for name in step.outputs], {})
+    patterns = [
+        (bug.entry, msgspec.structs.replace(item, at=())) for bug in bugs for item in bug.conditions if item.path
+    ]
+    return {entry for entry, pattern in patterns if place is not None and pattern.holds(place)}
 
 
 def _shows(result: Result, finding: Finding) -> bool:

@@ -3,7 +3,8 @@
 The *aim* says what must stay: oracle, kind, target, and the operators at which the finding is; where the first wrong
 operator could not be told, oracle and kind alone. When nothing more goes under this rule, the finding may move to an
 operator beside them, as long as theirs stay in the program: what is wrong often shows at a neighbour once something
-between them is cut. Whoever reduces may ask for more (``same``): that the corpus says the same of it, so that a new bug
+between them is cut. Where no single operator could be told, none is looked for before the end, which saves most of the
+time. Whoever reduces may ask for more (``same``): that the corpus says the same of it, so that a new bug
 does not end as a known one.
 
 The search runs in a child, which has imported Vela once: Vela dies of some candidates. A death is noted, and another
@@ -255,8 +256,17 @@ class _Search:
         for fits in (self._meets, self._nearly_meets):
             while sum(self._cut(cut, fits) for cut in CUTS):
                 pass
+        self._named_plainly()
         if time.monotonic() < self.terms.until:
             self.say(msgspec.json.encode(_Over()))
+
+    def _named_plainly(self) -> None:
+        """The smallest program in canonical form, with what it shows under its names, if it shows the same."""
+        program = canonical(self.so_far.program)
+        for finding in self._judged(program, placed=True):
+            if self._nearly_meets(finding, program):
+                self.say(msgspec.json.encode(_Kept(program, finding)))
+                return
 
     def _meets(self, finding: Finding, program: Program) -> bool:
         return self.terms.aim.met_by(finding)
@@ -288,20 +298,20 @@ class _Search:
             return ()
         if key not in self.shown:
             self.say(msgspec.json.encode(_At(program)))
-            self.shown[key] = self._judged(program)
+            self.shown[key] = self._judged(program, placed=bool(self.terms.aim.ops))
             if not self.shown[key]:
                 self.so_far.hopeless.add(key)
                 self.say(msgspec.json.encode(_Hopeless(key)))
         return self.shown[key]
 
-    def _judged(self, program: Program) -> tuple[Finding, ...]:
-        target = self.terms.aim.target
+    def _judged(self, program: Program, *, placed: bool) -> tuple[Finding, ...]:
+        target, unplaced = self.terms.aim.target, {} if placed else {"placed": False}
 
         def announce(stage: str) -> None:
             self.say(msgspec.json.encode(_At(program, stage)))
 
         try:
-            mismatches = self.terms.judging(program, target, self.terms.seed, announce=announce).mismatches
+            mismatches = self.terms.judging(program, target, self.terms.seed, announce=announce, **unplaced).mismatches
         except MemoryError:
             mismatches = (death(program, "OutOfMemory"),)
         return tuple(finding_of(item, program, target, "") for item in mismatches)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -186,7 +187,12 @@ class Reducer:
             program, accelerator = asked[block // _TRIES]
             return accelerator, [program]
 
-        plan = Plan(source, most=len(asked) * _TRIES * BLOCK, judge=self.judging, vela=self.velas[version])
+        plan = Plan(
+            source,
+            most=len(asked) * _TRIES * BLOCK,
+            judge=partial(self.judging, placed=False),
+            vela=self.velas[version],
+        )
         yield from (result for result in run(plan) if result.accelerator)
 
 

@@ -221,13 +221,16 @@ def decode(data: bytes, where: str = "program") -> Program:
 
 
 def lines(program: Program) -> list[str]:
-    """The program for people, an operator a line: ``v3: INT8 [1, 4, 4, 8] = CONV2D(x1, c1, …) Pad=[0, 0, 0, 0]``."""
+    """The program for people, an operator a line: ``v3: INT8 [1, 4, 4, 8] = CONV2D(x1, c1, …) Pad=[0, 0, 0, 0]``.
+
+    Flags that are not set are left out.
+    """
     table = program.by_name
     given = [f"{name}: {_type(table[name])} (input{_span(table[name])})" for name in program.inputs]
     steps = [
         f"{', '.join(f'{name}: {_type(table[name])}' for name in operator.outputs)} = {operator.op}"
         f"({', '.join(_operand(table[name]) for name in operator.inputs)})"
-        + "".join(f" {key}={_plain(key, value)}" for key, value in operator.attributes.items())
+        + "".join(f" {key}={_plain(key, value)}" for key, value in operator.attributes.items() if value is not False)
         for operator in program.operators
     ]
     return [*given, *steps, f"outputs: {', '.join(program.outputs)}"]

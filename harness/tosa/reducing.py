@@ -3,8 +3,7 @@
 The *aim* says what must stay: oracle, kind, target, and the operators at which the finding is; where the first wrong
 operator could not be told, oracle and kind alone. When nothing more goes under this rule, the finding may move to an
 operator beside them, as long as theirs stay in the program: what is wrong often shows at a neighbour once something
-between them is cut. Where no single operator could be told, none is looked for before the end, which saves most of the
-time. Whoever reduces may ask for more (``same``): that the corpus says the same of it, so that a new bug
+between them is cut. Whoever reduces may ask for more (``same``): that the corpus says the same of it, so that a new bug
 does not end as a known one.
 
 The search runs in a child, which has imported Vela once: Vela dies of some candidates. A death is noted, and another
@@ -16,8 +15,9 @@ is taken, so the same program gives the same result unless the time is over.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -26,7 +26,6 @@ from harness.case.place import Place
 from harness.compat.velas import use_vela
 from harness.evidence.observation import CRASH
 from harness.tosa.children import MEMORY, Children, Ended, Say
-from harness.tosa.cutting import Cut
 from harness.tosa.engine import BLOCK, REFERENCE, Judge, Plan, run
 from harness.tosa.findings import death, digest, finding_of
 from harness.tosa.judging import judge
@@ -65,8 +64,11 @@ class Aim:
 
     def nearly_met_by(self, finding: Finding, program: Program) -> bool:
         """Is it at a neighbour, in a program that has the operators all the same?"""
-        there = set(self.ops) - _PASSED_OVER <= set(program.ops)
-        return self._is_alike(finding) and there and set(ops_of(finding.place)) <= self.near
+        return self.perhaps_met_by(finding, program) and set(ops_of(finding.place)) <= self.near
+
+    def perhaps_met_by(self, finding: Finding, program: Program) -> bool:
+        """Is it the same kind of finding, wherever it is, in a program that has the operators?"""
+        return self._is_alike(finding) and set(self.ops) - _PASSED_OVER <= set(program.ops)
 
     def _is_alike(self, finding: Finding) -> bool:
         return (finding.oracle, finding.kind, finding.target) == (self.oracle, self.kind, self.target)
@@ -192,6 +194,7 @@ class _Hopeless(msgspec.Struct, frozen=True, tag=True):
 class _Kept(msgspec.Struct, frozen=True, tag=True):
     program: Program
     finding: Finding
+    cuts: int
 
 
 class _Over(msgspec.Struct, frozen=True, tag=True):
@@ -221,7 +224,8 @@ def _went_on(so_far: _SoFar, terms: _Terms) -> bool:
             elif isinstance(message, _Hopeless):
                 so_far.hopeless.add(message.digest)
             elif isinstance(message, _Kept):
-                so_far.program, so_far.finding, so_far.kept = message.program, message.finding, so_far.kept + 1
+                so_far.program, so_far.finding = message.program, message.finding
+                so_far.kept += message.cuts
             else:
                 ended = True
     return ended
@@ -237,81 +241,142 @@ def _died(so_far: _SoFar, terms: _Terms, at: _At, how: str) -> None:
         so_far.program, so_far.finding, so_far.kept = at.program, found, so_far.kept + 1
 
 
+Look = Callable[[Program], tuple[Finding, ...]]
+Fits = Callable[[Finding, Program], bool]
+
+
 @dataclass
 class _Search:
     """What the child does.
 
-    :ivar shown: digest of a candidate -> what it showed, where that was not what is looked for.
+    :ivar placed: digest of a candidate -> what it showed, with places; ``unplaced``: without.
     """
 
     so_far: _SoFar
     terms: _Terms
     say: Say
-    shown: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    placed: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    unplaced: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Cut, at first with the finding at its operators, then at neighbours too."""
+        """Cut without asking for places, then with the finding at its operators, then at neighbours too."""
         if self.terms.vela is not None:
             use_vela(self.terms.vela)
-        for fits in (self._meets, self._nearly_meets):
-            while sum(self._cut(cut, fits) for cut in CUTS):
-                pass
-        self._named_plainly()
+        self._guess()
+        if self.terms.aim.ops:
+            for fits in (self._meets, self._nearly_meets):
+                for program, finding in self._cut_down(self.so_far.program, self._placed, fits):
+                    self._keep(program, finding)
+        self._name_plainly()
         if time.monotonic() < self.terms.until:
             self.say(msgspec.json.encode(_Over()))
 
-    def _named_plainly(self) -> None:
+    def _guess(self) -> None:
+        """Cut while anything of the finding's kind shows, and look now and then whether it is at its place still.
+
+        Finding the wrong operator of a large program takes a hundred times as long as judging it. The looks become
+        rarer as long as they say yes; after a no the cut that lost the finding is left out.
+        """
+        lost: set[str] = set()
+        stride = 1
+
+        def fits(finding: Finding, program: Program) -> bool:
+            return self.terms.aim.perhaps_met_by(finding, program) and digest(program) not in lost
+
+        while True:
+            hits = self._cut_down(self.so_far.program, self._unplaced, fits)
+            guesses = [program for program, _ in islice(hits, stride)]
+            kept = self._kept_of(guesses)
+            if kept < len(guesses):
+                lost.add(digest(guesses[kept]))
+                stride = 1
+            elif len(guesses) < stride or time.monotonic() >= self.terms.until:
+                return
+            else:
+                stride *= 2
+
+    def _kept_of(self, guesses: Sequence[Program]) -> int:
+        """How many of the guesses have the finding at its place: the last of them is kept."""
+        least, most = 0, len(guesses)  # those before ``least`` have it, those from ``most`` on do not
+        middle = most - 1
+        found: tuple[Program, Finding] | None = None
+        while least < most:
+            if (shown := self._at_its_place(guesses[middle])) is None:
+                most = middle
+            else:
+                least, found = middle + 1, (guesses[middle], shown)
+            middle = (least + most) // 2
+        if found is not None:
+            self._keep(*found, cuts=least)
+        return least
+
+    def _at_its_place(self, program: Program) -> Finding | None:
+        shown = self._placed(program)
+        return next((item for item in shown if self._nearly_meets(item, program)), None)
+
+    def _name_plainly(self) -> None:
         """The smallest program in canonical form, with what it shows under its names, if it shows the same."""
         program = canonical(self.so_far.program)
-        for finding in self._judged(program, placed=True):
-            if self._nearly_meets(finding, program):
-                self.say(msgspec.json.encode(_Kept(program, finding)))
-                return
+        finding = self._at_its_place(program)
+        if finding is not None:
+            self._keep(program, finding, cuts=0)
+
+    def _keep(self, program: Program, finding: Finding, cuts: int = 1) -> None:
+        self.so_far.program, self.so_far.finding = program, finding
+        self.say(msgspec.json.encode(_Kept(program, finding, cuts)))
 
     def _meets(self, finding: Finding, program: Program) -> bool:
-        return self.terms.aim.met_by(finding)
+        return self.terms.aim.met_by(finding) and self.terms.same(finding)
 
     def _nearly_meets(self, finding: Finding, program: Program) -> bool:
-        return self.terms.aim.nearly_met_by(finding, program)
+        return self.terms.aim.nearly_met_by(finding, program) and self.terms.same(finding)
 
-    def _cut(self, cut: Cut, fits: Callable[[Finding, Program], bool]) -> bool:
-        """Cut in one way as long as it goes; whether it went at all."""
-        went = False
-        while (hit := next(self._hits(cut, fits), None)) is not None:
-            self.so_far.program, self.so_far.finding = hit
-            self.say(msgspec.json.encode(_Kept(*hit)))
-            went = True
-        return went
+    def _cut_down(self, program: Program, look: Look, fits: Fits) -> Iterator[tuple[Program, Finding]]:
+        """Smaller and smaller programs until no cut goes any more."""
+        went = True
+        while went:
+            went = False
+            for cut in CUTS:
+                while (hit := self._first(candidates(program, cut), look, fits)) is not None:
+                    yield hit
+                    program, went = hit[0], True
 
-    def _hits(self, cut: Cut, fits: Callable[[Finding, Program], bool]) -> Iterator[tuple[Program, Finding]]:
-        for program in candidates(self.so_far.program, cut):
+    def _first(self, programs: Iterable[Program], look: Look, fits: Fits) -> tuple[Program, Finding] | None:
+        for program in programs:
             if time.monotonic() >= self.terms.until:
-                return
-            for finding in self._findings(program):
-                if fits(finding, program) and self.terms.same(finding):
-                    yield program, finding
+                return None
+            for finding in look(program):
+                if fits(finding, program):
+                    return program, finding
+        return None
 
-    def _findings(self, program: Program) -> tuple[Finding, ...]:
+    def _placed(self, program: Program) -> tuple[Finding, ...]:
+        return self._looked(program, self.placed, placed=True)
+
+    def _unplaced(self, program: Program) -> tuple[Finding, ...]:
+        return self._looked(program, self.unplaced, placed=False)
+
+    def _looked(self, program: Program, shown: dict[str, tuple[Finding, ...]], *, placed: bool) -> tuple[Finding, ...]:
         """What a candidate shows; each is judged once."""
         key = digest(program)
         if key in self.so_far.hopeless:
             return ()
-        if key not in self.shown:
+        if key not in shown:
             self.say(msgspec.json.encode(_At(program)))
-            self.shown[key] = self._judged(program, placed=bool(self.terms.aim.ops))
-            if not self.shown[key]:
+            shown[key] = self._judged(program, placed=placed)
+            if not shown[key]:
                 self.so_far.hopeless.add(key)
                 self.say(msgspec.json.encode(_Hopeless(key)))
-        return self.shown[key]
+        return shown[key]
 
     def _judged(self, program: Program, *, placed: bool) -> tuple[Finding, ...]:
-        target, unplaced = self.terms.aim.target, {} if placed else {"placed": False}
+        target = self.terms.aim.target
 
         def announce(stage: str) -> None:
             self.say(msgspec.json.encode(_At(program, stage)))
 
         try:
-            mismatches = self.terms.judging(program, target, self.terms.seed, announce=announce, **unplaced).mismatches
+            found = self.terms.judging(program, target, self.terms.seed, announce=announce, placed=placed).mismatches
         except MemoryError:
-            mismatches = (death(program, "OutOfMemory"),)
-        return tuple(finding_of(item, program, target, "") for item in mismatches)
+            found = (death(program, "OutOfMemory"),)
+        return tuple(finding_of(item, program, target, "") for item in found)

@@ -52,8 +52,8 @@ def planted(tosa: bytes, accelerator: str) -> VelaPayload:
     return replace(payload, commands=wrong)
 
 
-def judged_with_a_fault(program, accelerator, seed=0, *, announce=lambda stage: None):
-    return judge(program, accelerator, seed, compile_tosa=planted, announce=announce)
+def judged_with_a_fault(program, accelerator, seed=0, **words):
+    return judge(program, accelerator, seed, compile_tosa=planted, **words)
 
 
 def findings(program: Program, judging=judge):

@@ -66,9 +66,8 @@ _SIZED: Mapping[str, int] = {"PAD": 2, "SLICE": 1, "TILE": 1, "RESHAPE": 1}
 
 
 def measure(program: Program) -> Measure:
-    """What a reduction makes smaller: operators, operands, what they do, axes, bits, attributes, elements, values.
-
-    The first that differs decides.
+    """What a reduction makes smaller: operators, operands, what they do, axes, bits, where axes are, attributes, sizes,
+    values. The first that differs decides.
     """
     data = [item for item in program.tensors if item.dtype != SHAPE]
     shapes = [item for item in program.tensors if item.dtype == SHAPE]
@@ -79,6 +78,7 @@ def measure(program: Program) -> Measure:
         sum(2 if step.op in _PLAINER else step.op != _NOTHING for step in program.operators),
         sum(len(item.shape) for item in data),
         sum(BITS[item.dtype] for item in data),
+        sum(len(item.shape) - axis for item in data for axis, size in enumerate(item.shape) if size > 1),
         sum(_weight(step) for step in program.operators),
         sum(item.elements for item in data),
         sum(abs(int(value)) for item in shapes for value in item.values()),
@@ -231,6 +231,43 @@ def _without(program: Program, axis: int) -> Iterator[Program]:
     yield msgspec.structs.replace(program, tensors=kept, operators=tuple(steps))
 
 
+def moved(program: Program) -> Iterator[Program]:
+    """Two neighbouring axes change places in every tensor: axes of several elements come to the back."""
+    data = [item for item in program.tensors if item.dtype != SHAPE and len(item.shape) > 1]
+    fewest = min((len(item.shape) for item in data), default=0)
+    fixed = any(step.op in _FIXED_RANK or step.op == "RESHAPE" for step in program.operators)
+    if fixed or any(len(item.shape) != fewest for item in data):
+        return
+    for axis in range(fewest - 1):
+        order = [*range(axis), axis + 1, axis, *range(axis + 2, fewest)]
+        tensors = {item.name: _transposed(item, order) if item in data else item for item in program.tensors}
+        steps = []
+        for step in program.operators:
+            found = dict(step.attributes)
+            if "Axis" in found:
+                found["Axis"] = order.index(entries(found["Axis"])[0])
+            if "Perms" in found:
+                perms = entries(found["Perms"])
+                found["Perms"] = tuple(order.index(perms[other]) for other in order)
+            steps.append(msgspec.structs.replace(step, attributes=found))
+            count = _SIZED.get(step.op, 0)
+            for name in step.inputs if count else ():
+                item = tensors[name]
+                if item.dtype == SHAPE and isinstance(item.data, tuple) and item == program.by_name[name]:
+                    parts = [item.data[count * other : count * (other + 1)] for other in order]
+                    numbers = tuple(number for part in parts for number in part)
+                    tensors[name] = msgspec.structs.replace(item, data=numbers)
+        kept = tuple(tensors[item.name] for item in program.tensors)
+        yield msgspec.structs.replace(program, tensors=kept, operators=tuple(steps))
+
+
+def _transposed(item: Tensor, order: Sequence[int]) -> Tensor:
+    data = item.data
+    if isinstance(data, tuple):
+        data = tuple(int(value) for value in item.values().transpose(order).ravel())
+    return msgspec.structs.replace(item, shape=tuple(item.shape[axis] for axis in order), data=data)
+
+
 def values(program: Program) -> Iterator[Program]:
     """Constants become one value, or a rule; factors of RESCALE one; CLAMP wide; an input's range its type's."""
     for item in program.tensors:
@@ -270,6 +307,7 @@ CUTS: tuple[Cut, ...] = (
     cutting.attributes,
     cutting.sizes,
     ranks,
+    moved,
     dtypes,
     values,
 )

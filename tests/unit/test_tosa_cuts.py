@@ -7,7 +7,7 @@ from generators.programs import draw_programs
 from harness.tosa.cutting import shortcuts
 from harness.tosa.program import Operator, Program, Tensor, problem
 from harness.tosa.resizing import resized
-from harness.tosa.simplifying import CUTS, candidates, canonical, dtypes, measure, plainer, ranks
+from harness.tosa.simplifying import CUTS, candidates, canonical, dtypes, measure, moved, plainer, ranks
 
 POOL = {"Kernel": (2, 2), "Stride": (1, 1), "Pad": (1, 0, 1, 0), "NanMode": 1}
 PROGRAM = Program(
@@ -146,3 +146,22 @@ def test_an_axis_of_one_element_goes_wherever_it_is():
     assert found.by_name["pads"].data == (1, 0, 0, 2)
     assert [item.shape for item in found.tensors if item.name in "apy"] == [(3, 5), (4, 7), (4, 7)]
     assert found.operators[1].attributes == {"Axis": 1}
+
+
+def test_an_axis_of_several_elements_comes_to_the_back_with_what_speaks_of_it():
+    program = chained(
+        Operator("PAD", ("a", "pads", "z"), ("p",)),
+        Operator("TRANSPOSE", ("p",), ("t",), {"Perms": (1, 0, 2)}),
+        Operator("REVERSE", ("t",), ("y",), {"Axis": 1}),
+        shape=(1, 5, 1),
+        pads=Tensor("pads", (6,), "SHAPE", (0, 0, 0, 2, 0, 0)),
+        z=Tensor("z", (1,), "INT8", (0,)),
+        p=Tensor("p", (1, 7, 1), "INT8"),
+        t=Tensor("t", (7, 1, 1), "INT8"),
+        y=Tensor("y", (7, 1, 1), "INT8"),
+    )
+    assert resized(program) == program
+    found = [item for item in candidates(program, moved) if item.by_name["a"].shape == (1, 1, 5)]
+    assert [item.by_name["pads"].data for item in found] == [(0, 0, 0, 0, 0, 2)]
+    assert [resized(item) for item in found] == found
+    assert [step.attributes for step in found[0].operators[1:]] == [{"Perms": (2, 1, 0)}, {"Axis": 2}]

@@ -120,6 +120,8 @@ def _once(
     try:
         with _timed(seconds, "run"):
             comparison = compare_delegate(tosa, payload, accelerator, sets, origin=origin)
+        seconds["reference"] = seconds.get("reference", 0.0) + comparison.reference_seconds
+        seconds["run"] -= comparison.reference_seconds
     except BadInput as error:
         return Judged("finding", "", (_damaged(tosa, payload, error),))
     with _timed(seconds, "checks"):

@@ -88,7 +88,7 @@ def test_a_bug_of_vela_ends_at_its_two_operators_the_same_way_twice():
 
 
 def test_one_fault_in_two_programs_has_one_fingerprint():
-    """The second has a pool before the operator, another rank behind it and a REVERSE beside it."""
+    """The second has a pool before the operator, another rank behind it and a TRANSPOSE beside it."""
     pooled = Program(
         (
             *(item for item in CLAMPED.tensors if item.name in ("a", "c")),
@@ -102,7 +102,7 @@ def test_one_fault_in_two_programs_has_one_fingerprint():
             Operator("MAX_POOL2D", ("a",), ("r",), {"Kernel": (1, 1), "Stride": (1, 1), "Pad": (0,) * 4, "NanMode": 1}),
             msgspec.structs.replace(CLAMPED.operators[-1], inputs=("r",)),
             Operator("RESHAPE", ("c", "shape"), ("y",)),
-            Operator("REVERSE", ("w",), ("z",), {"Axis": 3}),
+            Operator("TRANSPOSE", ("w",), ("z",), {"Perms": (0, 2, 1, 3)}),
         ),
         ("a", "w"),
         ("y", "z"),

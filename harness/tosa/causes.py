@@ -128,10 +128,12 @@ class Reducer:
         """The cause of one finding; None if it does not show again."""
         version = self._version(finding)
         bugs = self.bugs[version]
-        there = {finding.entry, *_entries_there(program, bugs)}
+        there = _entries_there(program, bugs)
 
         def same(candidate: Finding) -> bool:
             now = classified(candidate, bugs)
+            if finding.known:
+                return now.known and now.entry == finding.entry
             return not now.known or now.entry in there
 
         small = reduced(

@@ -51,6 +51,7 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "REDUCE_ALL": ("Axis",),
 }
 _NAN = ("MAX_POOL2D", "REDUCE_MAX", "CLAMP")
+_COMMUTATIVE = ("ADD", "MUL", "MAXIMUM", "MINIMUM", "EQUAL", "BITWISE_AND", "LOGICAL_AND")
 _CLAMPED = (-100, 100)
 _INT32, _INT48 = 5, 6
 """The schema's numbers, for ``AccType``."""
@@ -83,6 +84,7 @@ def measure(program: Program) -> Measure:
         sum(item.elements for item in data),
         sum(abs(int(value)) for item in shapes for value in item.values()),
         sum(_complexity(item) for item in data),
+        sum(_disordered(program, step) for step in program.operators),
     )
 
 
@@ -268,6 +270,22 @@ def _transposed(item: Tensor, order: Sequence[int]) -> Tensor:
     return msgspec.structs.replace(item, shape=tuple(item.shape[axis] for axis in order), data=data)
 
 
+def ordered(program: Program) -> Iterator[Program]:
+    """Operands that may change places do: inputs first, then results as they come, then constants."""
+    for place, step in enumerate(program.operators):
+        if _disordered(program, step):
+            one, other, *more = step.inputs
+            changed = msgspec.structs.replace(step, inputs=(other, one, *more))
+            steps = (*program.operators[:place], changed, *program.operators[place + 1 :])
+            yield msgspec.structs.replace(program, operators=steps)
+
+
+def _disordered(program: Program, step: Operator) -> bool:
+    order = [*program.inputs, *(name for item in program.operators for name in item.outputs)]
+    ranks = [order.index(name) if name in order else len(order) for name in step.inputs[:2]]
+    return step.op in _COMMUTATIVE and ranks != sorted(ranks)
+
+
 def values(program: Program) -> Iterator[Program]:
     """Constants become one value, or a rule; factors of RESCALE one; CLAMP wide; an input's range its type's."""
     for item in program.tensors:
@@ -310,6 +328,7 @@ CUTS: tuple[Cut, ...] = (
     moved,
     dtypes,
     values,
+    ordered,
 )
 """Cheap and bold first."""
 

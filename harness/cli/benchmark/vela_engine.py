@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from generators.programs import draw_programs
 from harness.ethosu.accelerator import accelerator_named
 from harness.tosa.engine import BLOCK, Plan, run
 from harness.tosa.program import Program
@@ -66,6 +65,8 @@ def measured(accelerators: Sequence[str], jobs: int, programs: int, seed: int) -
 
 
 def _row(accelerator: str, jobs: int, programs: int, seed: int) -> Row:
+    from generators.programs import draw_programs
+
     family = accelerator_named(accelerator).family
 
     def source(block: int) -> tuple[str, Sequence[Program]]:

@@ -16,6 +16,9 @@ import msgspec
 
 from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
+from harness.case.target import parse_target
+from harness.case.wording import counted_as
+from harness.cli.benchmark import vela_engine
 from harness.cli.benchmark.contest import Contest, Contestant
 from harness.cli.benchmark.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
 from harness.cli.benchmark.figures import Sample
@@ -27,7 +30,7 @@ from harness.cli.benchmark.same_programs import lines as same_programs_lines
 from harness.cli.benchmark.subjects import Subject, drawn, models
 from harness.cli.benchmark.tricks import gains, table
 from harness.cli.environment import installed_line, need_environment
-from harness.cli.options import json_option, out_option, seed_option, target_option
+from harness.cli.options import jobs_option, json_option, out_option, seed_option, target_option
 from harness.cli.results import write_json
 from harness.triage.corpus import corpus_folders, entries
 
@@ -41,7 +44,17 @@ from harness.triage.corpus import corpus_folders, entries
 @click.option(
     "--same", is_flag=True, help="Compare what workers with and without warm tricks emit instead, corpus too."
 )
+@click.option(
+    "--vela",
+    "vela_programs",
+    type=click.IntRange(1),
+    is_flag=False,
+    flag_value=1000,
+    metavar="[PROGRAMS]",
+    help="Measure how many programs a minute 'armdiff vela' judges instead, of so many on each Ethos-U. Default: 1000.",
+)
 @click.option("--no-warm", is_flag=True, help="armdiff without any warm trick.")
+@jobs_option
 @seed_option
 @target_option
 @out_option
@@ -53,7 +66,9 @@ def bench(
     tricks: bool,
     growth: bool,
     same: bool,
+    vela_programs: int | None,
     no_warm: bool,
+    jobs: int,
     seed: int,
     targets: tuple[str, ...],
     out: Path,
@@ -64,6 +79,9 @@ def bench(
     Example: armdiff bench --graphs 6 --rounds 2 --json -
     """
     need_environment()
+    if vela_programs is not None:
+        _measure_vela(targets, jobs, vela_programs, seed, json_file)
+        return
     folder = out / "bench"
     hold(folder)
     if growth:
@@ -115,6 +133,17 @@ def _measure_growth(subjects: list[Subject], rounds: int, json_file: str | None)
     write_json(json_file, {"sizes": [msgspec.to_builtins(size) for size in found], "rounds": rounds})
     if json_file != "-":
         click.echo("\n".join([installed_line(), "seconds of a chain on all targets:", "", *growth_table(found)]))
+
+
+def _measure_vela(targets: tuple[str, ...], jobs: int, programs: int, seed: int, json_file: str | None) -> None:
+    accelerators = [name for name in targets if parse_target(name).ethos_u]
+    rows = []
+    for row in vela_engine.measured(accelerators, jobs, programs, seed):
+        rows.append(row)
+        _say(f"{row.accelerator}, {counted_as(row.jobs, 'job')}: {row.per_minute:.0f} programs a minute")
+    write_json(json_file, vela_engine.as_json(rows, seed))
+    if json_file != "-":
+        click.echo("\n".join([installed_line(), *vela_engine.lines(rows)]))
 
 
 def _compare(subjects: list[Path], json_file: str | None) -> NoReturn:

@@ -38,6 +38,10 @@ from harness.cli.options import (
 from harness.cli.results import write_json
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
+from harness.reports.bugs.smallest import TOSA, keep_smallest, of_vela, smallest_program
+from harness.reports.programs import programs_of
+from harness.tosa.causes import Cause
+from harness.tosa.program import lines as program_lines
 from harness.triage.corpus import Entry, bugs_of, corpus_folders, known_by, with_corrections
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries
@@ -106,9 +110,16 @@ def reduce(
         harm = harm_of([*filter(sharing(wanted, corpus), result.findings)])
         start = msgspec.structs.replace(wanted, case=str(finding))
         made, smallest = minimize(start, pool, folder, terms, progress, harm=harm)
+        cause = None
+        if of_vela(smallest) and made.state != "lost":
+            files = programs_of(pool, Path(made.case), corrections=corrections)
+            cause = None if isinstance(files, str) else smallest_program(files, smallest, bugs_of(corpus))
+        if cause is not None:
+            keep_smallest(folder, cause)
     write_json(json_file, {**msgspec.to_builtins(made), "finding": msgspec.to_builtins(smallest)})
     if json_file != "-":
-        click.echo("\n".join(_listing(made, smallest, Again(corrections, engine, "all"))))
+        told = [] if cause is None else _program_listing(folder, cause)
+        click.echo("\n".join([*_listing(made, smallest, Again(corrections, engine, "all")), *told]))
         click.echo(installed_line())
     sys.exit(0 if made.state != "lost" else 1)
 
@@ -165,3 +176,11 @@ def _listing(made: Minimized, finding: Finding, again: Again) -> list[str]:
     if made.neighbour is not None:
         lines.append(f"    runs clean with {made.distinguishes}: {made.neighbour}")
     return lines
+
+
+def _program_listing(folder: Path, cause: Cause) -> list[str]:
+    return [
+        "    the smallest TOSA program that shows it:",
+        *(f"      {line}" for line in program_lines(cause.program)),
+        f"    again: armdiff vela {folder / TOSA} --accelerator {cause.finding.target}",
+    ]

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import click
 
+from harness.campaign.run_folder import BUGS
 from harness.case.errors import BadInput, CannotRun
 from harness.case.interrupts import STATUS, Interrupted, again, deferred
 from harness.case.wording import counted_as
+from harness.cli.console import LiveLine
 from harness.cli.environment import installed_line
 from harness.cli.options import (
     ignore_option,
@@ -28,20 +30,20 @@ from harness.cli.results import write_json
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE, vela_folder
 from harness.ethosu.accelerator import accelerator_named
-from harness.reports.bugs.of_program import DRAWN, GIVEN, write_program_bugs
+from harness.reports.bugs.of_program import DRAWN, GIVEN, write_causes
 from harness.reports.vela import by_version, listing, verdict
+from harness.tosa.causes import Causes, Reducer
 from harness.tosa.engine import BLOCK, Plan, Result, Source, run
 from harness.tosa.program import Program, decode
-from harness.tosa.tally import VelaTally, as_json
+from harness.tosa.tally import VelaTally, as_json, cause_as_json
 from harness.tosa.translating import from_flatbuffer
 from harness.tosa.versions import Versions, tally_of
-from harness.triage.corpus import corpus_folders
+from harness.triage.corpus import bugs_of, corpus_folders
 from harness.triage.given import known_entries
 
 DEFAULT = ("ethos-u55-128", "ethos-u85-256", "ethos-u65-256")
 MOST = 1000
 """Programs if neither number nor time is given."""
-_EVERY = 10.0
 
 
 def _read_accelerators(_: click.Context, __: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
@@ -84,7 +86,10 @@ def _by_age(version: str) -> tuple[int, ...]:
     "Default: the installed one.",
 )
 @click.option(
-    "--reports", is_flag=True, help="Write REPORT.md and repro.py for Vela's tracker, one a kind of new finding."
+    "--minimize/--no-minimize",
+    default=True,
+    help="Reduce findings that are not known to their root causes, and write a folder for Vela's tracker of each. "
+    "Default: yes; with --time for half as long again at the most.",
 )
 @seed_option
 @jobs_option
@@ -99,7 +104,7 @@ def vela(
     seconds: float | None,
     accelerators: tuple[str, ...],
     wanted: tuple[str, ...],
-    reports: bool,
+    minimize: bool,
     seed: int,
     jobs: int,
     known: tuple[Path, ...],
@@ -126,41 +131,54 @@ def vela(
     versions = Versions({version: tally_of(version, corpus, out / "vela") for version in velas})
     started = time.monotonic()
     source = _given(given, accelerators) if given else _drawn(seed, accelerators)
-    interrupted = ""
+    interrupted, causes = "", Causes([], {})
     try:
-        with deferred(lambda: f"programs with findings are in {out / 'vela'}; {again()}"):
+        with deferred(lambda: f"programs with findings are in {out / 'vela'}; {again()}"), LiveLine() as line:
             for number, (version, folder) in enumerate(velas.items(), 1):
                 until = float("inf") if seconds is None else started + seconds * number / len(velas)
                 plan = Plan(source, jobs if not given else 1, most, until, vela=folder)
-                for result in _reported(run(plan), versions.tallies[version], version):
+                for result in _reported(run(plan), versions.tallies[version], version, line):
                     versions.add(version, result)
                 if seconds is not None:  # the others judge what the first one judged
                     most = versions.blocks(version) * BLOCK
+            spent = time.monotonic() - started
+            tally = versions.joined()
+            if minimize:
+                causes = Causes(tally.findings, tally.smallest)
+                until = float("inf") if seconds is None else time.monotonic() + seconds / 2
+                bugs = {version: bugs_of(item.corpus) for version, item in versions.tallies.items()}
+                causes.tell(Reducer(bugs, velas), until, line.say)
     except Interrupted as error:
         interrupted, versions = str(error), versions.begun()
-    spent = time.monotonic() - started
-    tally = versions.joined()
+        if not causes.findings:
+            spent, tally = time.monotonic() - started, versions.joined()
     count = sum(item.programs.total() for item in versions.tallies.values())
     rate = 60 * count / max(spent, 1e-3)
     more = {"seed": seed, "accelerators": list(accelerators), "velas": list(velas), "wall": round(spent, 2)}
-    write_json(json_file, {**as_json(tally, **more, rate=round(rate, 1), interrupted=bool(interrupted))})
+    told = [cause_as_json(cause) for cause in causes.found.values()]
+    more |= {"rate": round(rate, 1), "causes": told, "interrupted": bool(interrupted)}
+    write_json(json_file, {**as_json(tally, **more)})
     if json_file != "-":
-        where = ", ".join(f"{count} on {name}" for name, count in tally.programs.items())
-        size = f"{counted_as(tally.programs.total(), 'program')} ({where}), {counted_as(tally.operators, 'operator')}"
-        head = f"{size}, in {spent:.0f} s"
-        lines = [f"{head} ({rate:.0f} a minute)", installed_line(), ""]
+        click.echo(f"{_size(tally, spent, rate)}\n{installed_line()}")
         if velas != {installed().get(PACKAGE): None}:
-            lines[2:] = [f"compiled with Vela {', '.join(versions.tallies)}", "", *by_version(versions, tally)]
-        click.echo("\n".join([*lines, *listing(tally, verbose=verbose)]))
-    if reports and not interrupted:
-        for line in write_program_bugs(tally, velas, emitted=GIVEN if given else DRAWN):
-            click.echo(line, err=json_file == "-")
+            click.echo("\n".join([f"compiled with Vela {', '.join(versions.tallies)}", *by_version(versions, tally)]))
+        click.echo("\n".join(["", *listing(tally, causes, verbose=verbose)]))
+    new = [cause for cause in causes.found.values() if not cause.finding.known]
+    if not interrupted:
+        for text in write_causes(new, velas, out / BUGS, emitted=GIVEN if given else DRAWN):
+            click.echo(text, err=json_file == "-")
     if json_file != "-":
-        click.echo(f"until then: {verdict(tally)}" if interrupted else verdict(tally))
+        click.echo(f"{'until then: ' if interrupted else ''}{verdict(tally, causes)}")
     if interrupted:
         click.echo(interrupted, err=json_file == "-")
         sys.exit(STATUS)
     sys.exit(1 if tally.new else 0)
+
+
+def _size(tally: VelaTally, seconds: float, rate: float) -> str:
+    where = ", ".join(f"{count} on {name}" for name, count in tally.programs.items())
+    count = counted_as(tally.programs.total(), "program")
+    return f"{count} ({where}), {counted_as(tally.operators, 'operator')}, in {seconds:.0f} s ({rate:.0f} a minute)"
 
 
 def _drawn(seed: int, accelerators: Sequence[str]) -> Source:
@@ -197,17 +215,13 @@ def _read(file: Path) -> Program:
     return decode(data, str(file))
 
 
-def _reported(results: Iterator[Result], tally: VelaTally, version: str) -> Iterator[Result]:
-    """The results, with a line on standard error now and then."""
-    last = started = time.monotonic()
+def _reported(results: Iterator[Result], tally: VelaTally, version: str, line: LiveLine) -> Iterator[Result]:
+    """The results; a line on standard error says how far they are."""
+    started = time.monotonic()
     for result in results:
         yield result
-        if time.monotonic() - last > _EVERY:
-            last = time.monotonic()
-            count = tally.programs.total()
-            click.echo(
-                f"armdiff: Vela {version}: {counted_as(count, 'program')}, "
-                f"{60 * count / (last - started):.0f} a minute, "
-                f"{counted_as(len(tally.findings), 'finding')} ({len(tally.new)} not known)",
-                err=True,
-            )
+        count, spent = tally.programs.total(), time.monotonic() - started
+        line.now(
+            f"Vela {version}: {counted_as(count, 'program')}, {60 * count / max(spent, 1e-3):.0f} a minute, "
+            f"{counted_as(len(tally.findings), 'finding')} ({len(tally.new)} not known)"
+        )

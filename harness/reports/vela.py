@@ -7,10 +7,11 @@ not implement is counted with its reason, so that *nothing new* says how much it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.case.wording import counted_as
 from harness.reports.listing import RESEMBLING, in_short
+from harness.tosa.causes import Cause, Causes
 from harness.tosa.program import lines as program_lines
 from harness.tosa.tally import VelaTally
 from harness.tosa.versions import EVERYWHERE, Versions
@@ -20,15 +21,19 @@ from harness.triage.findings import Finding
 _MOST_REASONS = 6
 
 
-def listing(tally: VelaTally, *, verbose: bool = False) -> list[str]:
-    """Lines for people.
+def listing(tally: VelaTally, causes: Causes, *, verbose: bool = False) -> list[str]:
+    """Lines for people: causes, then findings that were not reduced, then what is known.
 
     :param verbose: known findings as new ones are listed.
     """
-    new = [item for item in tally.new if item.state == "new"]
-    alike = [item for item in tally.new if item.state == "resembling"]
+    told = {id(item) for cause in causes.found.values() for item in cause.shown_by}
+    left = [item for item in tally.new if id(item) not in told]
+    new = [item for item in left if item.state == "new"]
+    alike = [item for item in left if item.state == "resembling"]
     known = [item for item in tally.findings if item.known]
     return [
+        *_causes([cause for cause in causes.found.values() if not cause.finding.known]),
+        *([f"{counted_as(causes.left, 'finding')} not reduced: the time was over", ""] if causes.left else []),
         *_in_full(counted_as(len(new), "new finding"), new, tally),
         *_in_full(f"{counted_as(len(alike), 'finding')} {RESEMBLING}", alike, tally),
         *(
@@ -40,11 +45,40 @@ def listing(tally: VelaTally, *, verbose: bool = False) -> list[str]:
     ]
 
 
+def _causes(causes: Sequence[Cause]) -> list[str]:
+    """Each with its smallest program."""
+    if not causes:
+        return []
+    count = sum(len(cause.shown_by) for cause in causes)
+    lines = [f"{counted_as(len(causes), 'root cause')} of {counted_as(count, 'finding')} that nothing explains"]
+    for cause in sorted(causes, key=lambda cause: -len(cause.shown_by)):
+        targets = ", ".join(sorted({finding.target for finding in cause.shown_by}))
+        lines += ["", f"  [{len(cause.shown_by)}x on {targets}] {cause.fingerprint}", f"      {cause.finding.message}"]
+        lines += [f"        {line}" for line in program_lines(cause.program)]
+        lines.append(f"      shows on {', '.join(cause.families)}" + _with_velas(cause.velas))
+        first = cause.shown_by[0]
+        if first.state == "resembling":
+            lines.append(f"      resembles {first.entry}")
+        ended = "" if cause.ended else "; the time was over before nothing more could be cut"
+        lines.append(f"      {cause.tried} programs tried in {cause.seconds:.1f} s{ended}")
+        lines.append(f"      first seen in: armdiff vela {first.case} --accelerator {first.target}")
+    return [*lines, ""]
+
+
+def _with_velas(velas: Mapping[str, str]) -> str:
+    """`` with Vela 5.1.0; not with 5.2.0``."""
+    if len(velas) == 1:
+        return ""
+    having = ", ".join(version for version, state in velas.items() if state == "yes")
+    others = ", ".join(f"{state} with {version}" for version, state in velas.items() if state != "yes")
+    return f"; with Vela {having}" + (f"; {others}" if others else "")
+
+
 def by_version(versions: Versions, joined: VelaTally) -> list[str]:
     """What each version could judge; then what changed, known or not, the shortest program of each kind."""
     if len(versions.tallies) == 1:
         return []
-    lines = []
+    lines = [""]
     for version, tally in versions.tallies.items():
         found = sum(item.measured["velas"][version] == "yes" for item in joined.findings)
         left = tally.programs.total() - tally.judged
@@ -58,12 +92,14 @@ def by_version(versions: Versions, joined: VelaTally) -> list[str]:
         for bucket, group in by_bucket(findings).items():
             names = ", ".join(sorted({item.entry if item.known else item.state for item in group}))
             lines.append(f"  {len(group)}x {bucket} [{names}], {group[0].case}")
-    return [*lines, ""]
+    return lines
 
 
-def verdict(tally: VelaTally) -> str:
+def verdict(tally: VelaTally, causes: Causes) -> str:
     """The last line."""
     said = counted_as(len(tally.new), "new finding") if tally.new else "nothing new"
+    if count := sum(not cause.finding.known for cause in causes.found.values()):
+        said += f" of {counted_as(count, 'root cause')}"
     left = tally.programs.total() - tally.judged
     return f"{said} in {counted_as(tally.judged, 'program')}" + (f"; {left} more were not judged" if left else "")
 

@@ -120,11 +120,11 @@ class Children:
 
     def _stop(self, child: _Child, *, kill: bool = True) -> str:
         """End it if it runs; how it ended."""
+        if kill:
+            os.kill(child.pid, signal.SIGKILL)
         self._selector.unregister(child.pipe)
         os.close(child.pipe)
         del self._children[child.number]
-        if kill:
-            os.kill(child.pid, signal.SIGKILL)
         _, status = os.waitpid(child.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         if code == 0:

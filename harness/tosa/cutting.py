@@ -1,7 +1,8 @@
-"""The cuts of a reducer: smaller programs that are like a given one, as pure data.
+"""Cuts of a program: operators, operands, outputs, axes and attributes go.
 
 Each *cut* is a function from a program to candidates, the boldest first. Candidates need not be valid, and need not
-show anything: ``harness.tosa.reducing`` asks. ``measure`` is what must get smaller, so that every reduction ends.
+show anything: ``harness.tosa.reducing`` asks. ``harness.tosa.simplifying`` has the cuts that keep the operators' number
+and make what is left plainer, the order of all cuts, and what a reduction makes smaller.
 """
 
 from __future__ import annotations
@@ -10,57 +11,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, Tensor, problem, pruned
+from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, pruned
 from harness.tosa.resizing import resized
 
 Cut = Callable[[Program], Iterator[Program]]
-_WIDE = (-(1 << 20), 1 << 20)
+WIDE = (-(1 << 20), 1 << 20)
 """Range of an int32 tensor that becomes an input."""
-_NARROW = (-128, 127)
+NARROW = (-128, 127)
 """Tried after it: behind such an input a RESCALE or MUL may be undefined for more."""
-_PLAIN: Mapping[str, int] = {"Stride": 1, "Dilation": 1, "Pad": 0, "OutPad": 0}
-Measure = tuple[int, ...]
+PLAIN: Mapping[str, int] = {"Stride": 1, "Dilation": 1, "Pad": 0, "OutPad": 0}
+"""Attributes of windows, and what they are where nobody cares."""
+FLAGS = ("PerChannel", "Round", "LocalBound")
 
 
-def measure(program: Program) -> Measure:
-    """What a reduction makes smaller: operators first, then operands, axes, attributes, elements, values."""
-    data = [item for item in program.tensors if item.dtype != SHAPE]
-    shapes = [item for item in program.tensors if item.dtype == SHAPE]
-    return (
-        len(program.operators),
-        len(program.inputs) + len(program.outputs),
-        len(data),
-        sum(len(item.shape) for item in data),
-        sum(_weight(step) for step in program.operators),
-        sum(item.elements for item in data),
-        sum(abs(int(value)) for item in shapes for value in item.values()),
-        sum(_complexity(item) for item in data),
-    )
-
-
-def _weight(step: Operator) -> int:
-    """Attributes that are not what they would be if nobody cared."""
-    found = sum(
-        abs(item - plain)
-        for name, plain in _PLAIN.items()
-        for item in _entries(step.attributes.get(name, ()))
-        if name in step.attributes
-    )
-    found += sum(_entries(step.attributes.get("Kernel", ())))
-    return found + sum(bool(step.attributes.get(name)) for name in ("PerChannel", "Round", "LocalBound"))
-
-
-def _complexity(tensor: Tensor) -> int:
-    """How much there is to say of a constant's values."""
-    if tensor.data is None:
-        return 0
-    if isinstance(tensor.data, Fill):
-        return 3 if tensor.data.low != tensor.data.high else 1 + (tensor.data.low != 0)
-    values = set(tensor.data)
-    return 2 * (len(values) - 1) + sum(1 for value in values if value not in (0, 1))
-
-
-def _entries(value: Attribute) -> tuple[int, ...]:
+def entries(value: Attribute) -> tuple[int, ...]:
+    """An attribute's numbers."""
     return value if isinstance(value, tuple) else (int(value),)
 
 
@@ -83,9 +48,9 @@ def before(program: Program) -> Iterator[Program]:
     """A result becomes an input, the last ones first: everything before it goes."""
     for step in reversed(program.operators[:-1]):
         if step.outputs[0] not in program.outputs or program.readers(step.outputs[0]):
-            yield _as_input(program, step, _WIDE)
+            yield _as_input(program, step, WIDE)
             if program.by_name[step.outputs[0]].dtype in ("INT32", "INT48"):
-                yield _as_input(program, step, _NARROW)
+                yield _as_input(program, step, NARROW)
 
 
 def _as_input(program: Program, step: Operator, span: tuple[int, int]) -> Program:
@@ -100,12 +65,18 @@ def _as_input(program: Program, step: Operator, span: tuple[int, int]) -> Progra
     return pruned(msgspec.structs.replace(found, inputs=(*program.inputs, name)))
 
 
-def bypassed(program: Program) -> Iterator[Program]:
-    """An operator goes; what read its result reads one of its operands."""
-    for step in reversed(program.operators):
-        for name in step.inputs:
-            if program.by_name[name].dtype == program.by_name[step.outputs[0]].dtype:
-                yield from _reading(program, step.outputs[0], name, without=step)
+def shortcuts(program: Program) -> Iterator[Program]:
+    """What reads one value reads an earlier one of its type: everything between them goes, the longest way first."""
+    order = [*program.inputs, *(name for step in program.operators for name in step.outputs)]
+    table = program.by_name
+    pairs = [
+        (late - early, old, new)
+        for late, old in enumerate(order)
+        for early, new in enumerate(order[:late])
+        if old in program.producers and table[old].dtype == table[new].dtype
+    ]
+    for _, old, new in sorted(pairs, key=lambda pair: -pair[0]):
+        yield from _reading(program, old, new)
 
 
 def merged(program: Program) -> Iterator[Program]:
@@ -119,22 +90,19 @@ def merged(program: Program) -> Iterator[Program]:
     for name in program.inputs:
         if len(program.inputs) > 1:
             low, high = table[name].limits
-            yield _replaced(program, name, data=Fill("uniform", max(low, -128), min(high, 127)), span=None)
+            held = replaced(program, name, data=Fill("uniform", max(low, -128), min(high, 127)), span=None)
+            yield msgspec.structs.replace(held, inputs=tuple(item for item in held.inputs if item != name))
 
 
-def _reading(program: Program, old: str, new: str, *, without: Operator | None = None) -> Iterator[Program]:
+def _reading(program: Program, old: str, new: str) -> Iterator[Program]:
     """Readers of one tensor read another one."""
 
     def renamed(names: Sequence[str]) -> tuple[str, ...]:
         return tuple(new if name == old else name for name in names)
 
-    steps = [
-        msgspec.structs.replace(step, inputs=renamed(step.inputs))
-        for step in program.operators
-        if step is not without and step is not None
-    ]
-    made = {name for step in steps for name in step.outputs}
-    wanted = renamed(program.outputs) if new in made else tuple(name for name in program.outputs if name != old)
+    steps = [msgspec.structs.replace(step, inputs=renamed(step.inputs)) for step in program.operators]
+    results = {name for step in steps for name in step.outputs}
+    wanted = renamed(program.outputs) if new in results else tuple(name for name in program.outputs if name != old)
     if not wanted:
         return
     found = resized(msgspec.structs.replace(program, outputs=tuple(dict.fromkeys(wanted))), operators=steps)
@@ -143,14 +111,14 @@ def _reading(program: Program, old: str, new: str, *, without: Operator | None =
 
 
 def shapes(program: Program) -> Iterator[Program]:
-    """An axis of an input or a constant becomes one, a half, or one less; all axes of that size at once first."""
+    """An axis of an input or a constant becomes one, a half, or one less."""
     free = [item for item in program.tensors if item.name not in program.producers and item.dtype != SHAPE]
     for sized in (lambda size: 1, lambda size: 2, lambda size: size // 2, lambda size: size - 1):
         for item in sorted(free, key=lambda item: -item.elements):
             for axis, size in enumerate(item.shape):
                 if 1 <= (less := sized(size)) < size:
                     shape = (*item.shape[:axis], less, *item.shape[axis + 1 :])
-                    yield from _made(resized(program, shapes={item.name: shape}))
+                    yield from made(resized(program, shapes={item.name: shape}))
 
 
 def attributes(program: Program) -> Iterator[Program]:
@@ -160,17 +128,17 @@ def attributes(program: Program) -> Iterator[Program]:
             for simple in _simpler(step, name, value):
                 changed = msgspec.structs.replace(step, attributes={**step.attributes, name: simple})
                 steps = (*program.operators[:place], changed, *program.operators[place + 1 :])
-                yield from _made(resized(program, operators=steps))
+                yield from made(resized(program, operators=steps))
 
 
 def _simpler(step: Operator, name: str, value: Attribute) -> Iterator[Attribute]:
-    if name in ("PerChannel", "Round", "LocalBound") and value:
+    if name in FLAGS and value:
         yield False
     if name == "RoundingMode" and value != 1:
         yield 1
-    if not isinstance(value, tuple) or name not in (*_PLAIN, "Kernel"):
+    if not isinstance(value, tuple) or name not in (*PLAIN, "Kernel"):
         return
-    plain = _PLAIN.get(name, 1)
+    plain = PLAIN.get(name, 1)
     if any(item != plain for item in value):
         yield (plain,) * len(value)
     for place, item in enumerate(value):
@@ -188,186 +156,21 @@ def sizes(program: Program) -> Iterator[Program]:
                 for less in dict.fromkeys((plain, item // 2, item - 1)):
                     if plain <= less < item:
                         values = [*held[:place], less, *held[place + 1 :]]
-                        yield from _made(resized(program, constants={step.inputs[index]: values}))
-
-
-def ranks(program: Program) -> Iterator[Program]:
-    """An axis of one element goes from the front of every tensor; RESHAPE takes away a part of its target."""
-    if all(item.dtype == SHAPE or item.shape[:1] == (1,) for item in program.tensors if len(item.shape) > 1):
-        yield from _lower(program)
-    for step in program.operators:
-        if step.op != "RESHAPE" or program.readers(step.outputs[0]):
-            continue
-        held = [int(item) for item in program.by_name[step.inputs[1]].values()]
-        for place in range(len(held) - 1):
-            joined = [*held[:place], held[place] * held[place + 1], *held[place + 2 :]]
-            yield _target(program, step, joined)
-
-
-def _target(program: Program, step: Operator, values: Sequence[int]) -> Program:
-    found = _replaced(program, step.inputs[1], shape=(len(values),), data=tuple(values))
-    return _replaced(found, step.outputs[0], shape=tuple(values))
-
-
-def _lower(program: Program) -> Iterator[Program]:
-    """Every tensor loses its first axis, where the operators let it."""
-    moved = (
-        "CLAMP",
-        "ABS",
-        "CAST",
-        "IDENTITY",
-        "TABLE",
-        "ADD",
-        "SUB",
-        "MAXIMUM",
-        "MINIMUM",
-        "MUL",
-        "RESCALE",
-        "NEGATE",
-    )
-    axes = (
-        "REDUCE_MAX",
-        "REDUCE_MIN",
-        "REDUCE_SUM",
-        "CONCAT",
-        "REVERSE",
-        "ARGMAX",
-        "TRANSPOSE",
-        "SLICE",
-        "TILE",
-        "PAD",
-    )
-    if any(step.op not in (*moved, *axes, "RESHAPE") for step in program.operators):
-        return
-    tensors = {item.name: item for item in program.tensors}
-    steps: list[Operator] = []
-    for name, item in tensors.items():
-        if len(item.shape) > 1 and item.dtype != SHAPE:
-            tensors[name] = msgspec.structs.replace(item, shape=item.shape[1:])
-    for step in program.operators:
-        found: dict[str, Attribute] = dict(step.attributes)
-        if "Axis" in found:
-            axis = _entries(found["Axis"])[0] - 1
-            if axis < 0:
-                return
-            found["Axis"] = axis
-        if "Perms" in found:
-            perms = _entries(found["Perms"])
-            if perms[0] != 0:
-                return
-            found["Perms"] = tuple(axis - 1 for axis in perms[1:])
-        for name in step.inputs:
-            item = tensors[name]
-            if item.dtype == SHAPE and isinstance(item.data, tuple) and item == program.by_name[name]:
-                data = item.data[2 if step.op == "PAD" else 1 :]
-                tensors[name] = msgspec.structs.replace(item, shape=(len(data),), data=data)
-        steps.append(msgspec.structs.replace(step, attributes=found))
-    kept = tuple(tensors[item.name] for item in program.tensors)
-    yield msgspec.structs.replace(program, tensors=kept, operators=tuple(steps))
-
-
-def values(program: Program) -> Iterator[Program]:
-    """Constants become one value; factors of RESCALE one half; an input's range its type's."""
-    for item in program.tensors:
-        if item.dtype == SHAPE or item.data is None:
-            continue
-        for plain in (0, 1, 2):
-            if item.data != (plain,) * item.elements:
-                yield _replaced(program, item.name, data=(plain,) * item.elements)
-        if isinstance(item.data, tuple) and len(set(item.data)) > 1:
-            yield _replaced(program, item.name, data=(item.data[0],) * item.elements)
-    for step in program.operators:
-        if step.op == "RESCALE":
-            yield _halving(program, step)
-    for name in program.inputs:
-        if program.by_name[name].span not in (None, _WIDE, _NARROW):
-            yield _replaced(program, name, span=None)
-
-
-def _halving(program: Program, step: Operator) -> Program:
-    """Factor one: a multiplier of a power of two, and the shift that takes it back."""
-    wide = bool(step.attributes.get("Scale32"))
-    bits = 30 if wide else 14
-    count = program.by_name[step.inputs[1]].elements
-    found = _replaced(program, step.inputs[1], data=(1 << bits,) * count)
-    return _replaced(found, step.inputs[2], data=(bits,) * count)
-
-
-CUTS: tuple[Cut, ...] = (behind, before, outputs, bypassed, merged, shapes, attributes, sizes, ranks, values)
-"""Cheap and bold first."""
-
-
-def candidates(program: Program, cut: Cut) -> list[Program]:
-    """What a cut offers that is a program and smaller, each once, in the cut's order."""
-    most = measure(program)
-    found = dict.fromkeys(_Seen(item) for item in cut(program) if not problem(item) and measure(item) < most)
-    return [item.program for item in found]
-
-
-class _Seen:
-    """A program that can be a key."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self._bytes = msgspec.json.encode(program)
-
-    def __hash__(self) -> int:
-        return hash(self._bytes)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Seen) and self._bytes == other._bytes
-
-
-def canonical(program: Program) -> Program:
-    """The same program with plain names in the order of use: ``x0`` inputs, ``c0`` constants, ``v0`` results.
-
-    Constants that say the same in the same shape are one.
-    """
-    names: dict[str, str] = {}
-    kept: dict[str, Tensor] = {}
-    counts = {"x": 0, "c": 0, "v": 0}
-    said: dict[bytes, str] = {}
-
-    def name_of(old: str) -> str:
-        if old in names:
-            return names[old]
-        item = program.by_name[old]
-        letter = "c" if item.constant else "v" if old in program.producers else "x"
-        body = msgspec.json.encode(msgspec.structs.replace(item, name=""))
-        if letter == "c" and body in said:
-            names[old] = said[body]
-            return said[body]
-        new = f"{letter}{counts[letter]}"
-        counts[letter] += 1
-        names[old] = new
-        said.setdefault(body, new)
-        kept[new] = msgspec.structs.replace(item, name=new)
-        return new
-
-    inputs = {name_of(name) for step in program.operators for name in step.inputs if name in program.inputs}
-    steps = tuple(
-        msgspec.structs.replace(
-            step,
-            inputs=tuple(map(name_of, step.inputs)),
-            outputs=tuple(map(name_of, step.outputs)),
-            attributes=dict(sorted(step.attributes.items())),
-        )
-        for step in program.operators
-    )
-    given = tuple(dict.fromkeys([*sorted(inputs, key=lambda name: int(name[1:])), *map(name_of, program.inputs)]))
-    return Program(tuple(kept.values()), steps, given, tuple(map(name_of, program.outputs)))
+                        yield from made(resized(program, constants={step.inputs[index]: values}))
 
 
 def _with_outputs(program: Program, wanted: tuple[str, ...]) -> Program:
     return pruned(msgspec.structs.replace(program, outputs=wanted))
 
 
-def _made(program: Program | None) -> Iterator[Program]:
+def made(program: Program | None) -> Iterator[Program]:
+    """A program without what nothing needs, if there is one."""
     if program is not None:
         yield pruned(program)
 
 
-def _replaced(program: Program, tensor: str, **fields: object) -> Program:
+def replaced(program: Program, tensor: str, **fields: object) -> Program:
+    """One tensor with other fields."""
     tensors = tuple(
         msgspec.structs.replace(item, **fields) if item.name == tensor else item for item in program.tensors
     )

@@ -66,10 +66,12 @@ def judge(
     *,
     compile_tosa: Compile = compile_flatbuffer,
     announce: Announce = lambda stage: None,
+    placed: bool = True,
 ) -> Judged:
     """Judge one program.
 
     :param seed: of the inputs.
+    :param placed: look for the operator that is wrong first, which takes long where no single one is.
     :param compile_tosa: Vela, or a stand-in that tests plant faults into.
     :param announce: called with the stage that begins (``vela``, ``reference``), before native code runs.
     """
@@ -81,7 +83,7 @@ def judge(
     if found.outcome != "finding":
         return replace(found, seconds=seconds)
     with _timed(seconds, "again"):
-        again = _once(tosa, accelerator, sets, compile_tosa, announce, {}, origin=True)
+        again = _once(tosa, accelerator, sets, compile_tosa, announce, {}, origin=placed)
     kinds = {(item.oracle, item.kind) for item in again.mismatches}
     kept = tuple(
         item for item in again.mismatches if (item.oracle, item.kind) in {_kind(one) for one in found.mismatches}
@@ -118,6 +120,8 @@ def _once(
     try:
         with _timed(seconds, "run"):
             comparison = compare_delegate(tosa, payload, accelerator, sets, origin=origin)
+        seconds["reference"] = seconds.get("reference", 0.0) + comparison.reference_seconds
+        seconds["run"] -= comparison.reference_seconds
     except BadInput as error:
         return Judged("finding", "", (_damaged(tosa, payload, error),))
     with _timed(seconds, "checks"):

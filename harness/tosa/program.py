@@ -23,6 +23,7 @@ from harness.case.errors import BadInput
 
 SHAPE = "SHAPE"
 BITS = {"BOOL": 1, "INT4": 4, "INT8": 8, "INT16": 16, "INT32": 32, "INT48": 48, SHAPE: 64}
+BOUNDS = ("MinVal", "MaxVal")
 Attribute = int | bool | tuple[int, ...]
 Rule = Literal["uniform", "normal", "sparse", "ends", "same"]
 
@@ -146,6 +147,16 @@ def limits(dtype: str) -> tuple[int, int]:
     return -half, half - 1
 
 
+def bound(stored: Attribute) -> int:
+    """The number of a CLAMP's ``MinVal`` or ``MaxVal``, which the schema stores as bytes."""
+    return int.from_bytes(bytes(stored if isinstance(stored, tuple) else (stored,)), "little", signed=True)
+
+
+def stored_bound(number: int, dtype: str) -> tuple[int, ...]:
+    """As the schema stores it."""
+    return tuple(number.to_bytes(BITS[dtype] // 8, "little", signed=True))
+
+
 def pruned(program: Program) -> Program:
     """The program without operators, inputs and tensors that no output depends on."""
     needed = set(program.outputs)
@@ -210,13 +221,16 @@ def decode(data: bytes, where: str = "program") -> Program:
 
 
 def lines(program: Program) -> list[str]:
-    """The program for people, an operator a line: ``v3: INT8 [1, 4, 4, 8] = CONV2D(x1, c1, …) Pad=[0, 0, 0, 0]``."""
+    """The program for people, an operator a line: ``v3: INT8 [1, 4, 4, 8] = CONV2D(x1, c1, …) Pad=[0, 0, 0, 0]``.
+
+    Flags that are not set are left out.
+    """
     table = program.by_name
     given = [f"{name}: {_type(table[name])} (input{_span(table[name])})" for name in program.inputs]
     steps = [
         f"{', '.join(f'{name}: {_type(table[name])}' for name in operator.outputs)} = {operator.op}"
         f"({', '.join(_operand(table[name]) for name in operator.inputs)})"
-        + "".join(f" {key}={_plain(value)}" for key, value in operator.attributes.items())
+        + "".join(f" {key}={_plain(key, value)}" for key, value in operator.attributes.items() if value is not False)
         for operator in program.operators
     ]
     return [*given, *steps, f"outputs: {', '.join(program.outputs)}"]
@@ -230,8 +244,10 @@ def _span(tensor: Tensor) -> str:
     return "" if tensor.span is None else f", {tensor.span[0]} to {tensor.span[1]}"
 
 
-def _plain(value: Attribute) -> str:
-    return str(list(value)) if isinstance(value, tuple) else str(value)
+def _plain(name: str, value: Attribute) -> str:
+    if isinstance(value, tuple):
+        return str(bound(value) if name in BOUNDS else list(value))
+    return str(value)
 
 
 def _operand(tensor: Tensor) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from harness import __version__
 from harness.compat.releases import installed
+from harness.tosa.causes import Cause
 from harness.tosa.engine import Result
 from harness.tosa.findings import digest
 from harness.tosa.program import Program, encode
@@ -90,6 +91,24 @@ class VelaTally:
         file.write_bytes(encode(program))
         (folder / "program.tosa").write_bytes(to_flatbuffer(program))
         return str(file)
+
+
+def cause_as_json(cause: Cause) -> Mapping[str, Any]:
+    """A root cause as JSON data."""
+    return {
+        "name": cause.name,
+        "fingerprint": cause.fingerprint,
+        "operators": list(cause.program.ops),
+        "state": cause.finding.state,
+        "entry": cause.finding.entry,
+        "accelerators": list(cause.families),
+        "velas": dict(cause.velas),
+        "findings": len(cause.shown_by),
+        "cases": sorted({item.case for item in cause.shown_by}),
+        "tried": cause.tried,
+        "seconds": round(cause.seconds, 2),
+        "ended": cause.ended,
+    }
 
 
 def as_json(tally: VelaTally, **more: Any) -> Mapping[str, Any]:

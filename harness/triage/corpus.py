@@ -10,6 +10,8 @@
                                     # "relu|hardtanh" stands for either
     families = ["ethos-u55"]        # optional: target families that have the bug; without it all have
     recipe = "edited=cat"           # optional: a word without which a recipe does not show the bug
+    fingerprints = ["values: …"]    # optional: its smallest TOSA programs (harness/tosa/fingerprint.py), a bug of Vela;
+                                    # 'python -m harness.reports.bugs.fingerprints FOLDER' writes them
 
     [[conditions]]                  # what proves a finding to be this bug (harness/triage/conditions.py)
     path = ["RESCALE", "CONCAT: axis == 1"]
@@ -75,6 +77,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     :param families: the target families (``ethos-u55``) that have the bug; none stands for all.
     :param recipe: a finding is this bug only if its recipe has this word.
     :param conditions: a finding is this bug if one of them holds at its place.
+    :param fingerprints: a finding is this bug if its smallest program has one of them.
     :param harmless: why it does no harm to values worth a line of its own; empty if it does.
     """
 
@@ -86,6 +89,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     families: tuple[str, ...] = ()
     recipe: str = ""
     conditions: tuple[Condition, ...] = ()
+    fingerprints: tuple[str, ...] = ()
     harmless: str = ""
     note: str = ""
     lines: dict[str, Expectation] = {}
@@ -136,6 +140,7 @@ class Entry(msgspec.Struct, frozen=True):
             entry=self.name,
             given=self.given,
             conditions=status.conditions,
+            fingerprints=status.fingerprints,
             corrections=(*proving_corrections(self.name), *_beside(self.folder)),
             bucket=expected.bucket,
             also=expected.also,

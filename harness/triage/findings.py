@@ -45,6 +45,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     :param place: the operators around it.
     :param node: the node of the case's graph that it is about, or ``FILE:LINE`` of the user's own module; empty where
         nothing tells.
+    :param fingerprint: of the smallest TOSA program that shows it, if it is Vela's and was reduced.
     """
 
     bucket: str
@@ -67,6 +68,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     information: bool = False
     place: Place | None = None
     node: str = ""
+    fingerprint: str = ""
 
     @property
     def known(self) -> bool:

@@ -2,8 +2,9 @@
 
 *Known* needs a proof, which the finding keeps: the entry's condition holds at the finding's place
 (``harness.triage.conditions``), or the entry's correction, applied alone, takes the finding away and brings nothing
-else (``harness.triage.proving``), or the user said so (``--known``, ``--ignore``). A finding that only looks like an
-entry's bug, by its bucket and the operators of its graph, is *resembling*, and counts like a new one.
+else (``harness.triage.proving``), or the smallest TOSA program that shows the finding is the entry's, by its
+fingerprint (``harness.tosa.fingerprint``), or the user said so (``--known``, ``--ignore``). A finding that only looks
+like an entry's bug, by its bucket and the operators of its graph, is *resembling*, and counts like a new one.
 
 A workaround that keeps a pattern away from Ethos-U proves nothing: it takes away whatever Vela does wrong with the
 pattern, an unknown bug as well.
@@ -55,6 +56,7 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
     :param recipe: a word that the recipe must have.
     :param conditions: any of them that holds at a finding's place proves it.
     :param corrections: those that, applied alone, prove it by taking the finding away.
+    :param fingerprints: those of the bug's smallest programs (``harness.tosa.fingerprint``).
     :param given: the user says that the bucket is known, whatever the place.
     """
 
@@ -67,6 +69,7 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
     recipe: str = ""
     conditions: tuple[Condition, ...] = ()
     corrections: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
     given: bool = False
 
     def resembles(self, finding: Finding) -> bool:
@@ -94,6 +97,10 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
         held = (item for item in self.conditions if self._is_about(item, finding) and item.holds(place))
         return max(held, key=lambda item: item.asks, default=None)
 
+    def is_smallest_of(self, finding: Finding) -> bool:
+        """Is the smallest program that shows the finding the bug's?"""
+        return finding.fingerprint in self.fingerprints and self._is_possible(finding)
+
     def _is_possible(self, finding: Finding) -> bool:
         """Can the target and the recipe show the bug?"""
         if self.families and parse_target(finding.target).family not in self.families:
@@ -109,6 +116,14 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
         if kind.startswith("crash/"):  # the words of the exception say which refusal or death it is
             return any(item in (CRASH, kind) for item in shows) and _same_crash(finding.bucket, self)
         return kind in shows
+
+
+def shown_kind(finding: Finding) -> str:
+    """What a finding shows, whatever oracle saw it: wrong values in all their forms are ``values``."""
+    if finding.oracle == CRASH:
+        return f"{CRASH} {finding.measured.get('type', '')}".strip()
+    kind = kind_of_bucket(any_range(finding.bucket))
+    return VALUES if kind in _VALUES else kind
 
 
 def _same_crash(bucket: str, bug: KnownBug) -> bool:
@@ -131,6 +146,10 @@ def classified(finding: Finding, bugs: Sequence[KnownBug]) -> Finding:
         condition, entry = max(held, key=lambda item: item[0].asks)
         words = f"condition of {entry} holds at its place ({condition})"
         return msgspec.structs.replace(finding, state="known", entry=entry, proof=words)
+    smallest = next((bug.entry for bug in bugs if bug.is_smallest_of(finding)), None)
+    if smallest is not None:
+        words = f"its smallest program is that of {smallest} ({finding.fingerprint})"
+        return msgspec.structs.replace(finding, state="known", entry=smallest, proof=words)
     like = next((bug.entry for bug in bugs if bug.resembles(finding)), "")
     return msgspec.structs.replace(finding, state="resembling" if like else "new", entry=like, proof="")
 

@@ -52,7 +52,9 @@ def test_a_script_shows_its_bug(tmp_path, findings, name):
     report = (folder / "REPORT.md").read_text()
     assert said in report
     assert report.startswith(f"# {entry.status.title}\n")
-    assert bool([*folder.glob("*.tosa")]) == (finding.pass_name == "Vela")
+    assert bool([*folder.glob("lowered*.tosa")]) == (finding.pass_name == "Vela")
+    assert (folder / "smallest.tosa").exists() == (finding.pass_name == "Vela")
+    assert ("### Smallest TOSA file" in report) == (finding.pass_name == "Vela")
 
 
 def test_a_scale_that_was_lost_is_minimized_with_the_values_that_it_costs(tmp_path):

@@ -131,3 +131,25 @@ def test_the_verb_refuses_what_is_no_program(tmp_path):
     answer = CliRunner().invoke(main, ["vela", str(file)])
     assert answer.exit_code == 2
     assert "program.json" in answer.stderr
+
+
+def test_the_benchmark_counts_its_programs_and_says_what_each_stage_takes():
+    words = [
+        "bench",
+        "--vela",
+        "20",
+        "--target",
+        "ethos-u85-256",
+        "--target",
+        "TOSA-1.0+INT",
+        "--jobs",
+        "1",
+        "--json",
+        "-",
+    ]
+    answer = CliRunner().invoke(main, words)
+    assert answer.exit_code == 0, answer.stderr
+    [row] = json.loads(answer.stdout)["rows"]
+    assert (row["accelerator"], row["jobs"], row["programs"]) == ("ethos-u85-256", 1, 20)
+    assert {"draw", "write", "vela", "reference", "run", "checks"} <= set(row["stages"])
+    assert row["ms_each"] > 0

@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+import msgspec
+
 from harness.artifacts.vela import VelaPayload
+from harness.tosa.causes import Reducer
 from harness.tosa.compiling import compile_flatbuffer
 from harness.tosa.engine import Plan, run
 from harness.tosa.judging import judge
@@ -52,8 +55,8 @@ def planted(tosa: bytes, accelerator: str) -> VelaPayload:
     return replace(payload, commands=wrong)
 
 
-def judged_with_a_fault(program, accelerator, seed=0, *, announce=lambda stage: None):
-    return judge(program, accelerator, seed, compile_tosa=planted, announce=announce)
+def judged_with_a_fault(program, accelerator, seed=0, **words):
+    return judge(program, accelerator, seed, compile_tosa=planted, **words)
 
 
 def findings(program: Program, judging=judge):
@@ -82,6 +85,37 @@ def test_a_bug_of_vela_ends_at_its_two_operators_the_same_way_twice():
     assert found[0].program == found[1].program
     assert found[0].program.ops == ("REDUCE_MAX", "PAD")
     assert found[0].program.by_name["x0"].shape == (1, 1)
+
+
+def test_one_fault_in_two_programs_has_one_fingerprint():
+    """The second has a pool before the operator, another rank behind it and a TRANSPOSE beside it."""
+    pooled = Program(
+        (
+            *(item for item in CLAMPED.tensors if item.name in ("a", "c")),
+            Tensor("r", (1, 4, 4, 8), "INT8"),
+            Tensor("shape", (2,), "SHAPE", (4, 32)),
+            Tensor("y", (4, 32), "INT8"),
+            Tensor("w", (1, 4, 4, 8), "INT8"),
+            Tensor("z", (1, 4, 4, 8), "INT8"),
+        ),
+        (
+            Operator("MAX_POOL2D", ("a",), ("r",), {"Kernel": (1, 1), "Stride": (1, 1), "Pad": (0,) * 4, "NanMode": 1}),
+            msgspec.structs.replace(CLAMPED.operators[-1], inputs=("r",)),
+            Operator("RESHAPE", ("c", "shape"), ("y",)),
+            Operator("TRANSPOSE", ("w",), ("z",), {"Perms": (0, 2, 1, 3)}),
+        ),
+        ("a", "w"),
+        ("y", "z"),
+    )
+    tensors = tuple(
+        msgspec.structs.replace(item, shape=(1, 4, 4, 8)) if item.name == "c" else item for item in pooled.tensors
+    )
+    pooled = msgspec.structs.replace(pooled, tensors=tensors)
+    reducer = Reducer({"5.1.0": ()}, {"5.1.0": None}, judging=judged_with_a_fault)
+    causes = [reducer.cause(program, findings(program, judged_with_a_fault)[0]) for program in (CLAMPED, pooled)]
+    assert [cause and cause.fingerprint for cause in causes] == ["values: x0 int8 [1]; v0 = CLAMP(x0)"] * 2
+    assert causes[0] is not None
+    assert causes[0].velas == {"5.1.0": "yes"}
 
 
 def test_what_does_not_show_is_not_reduced():

@@ -9,13 +9,14 @@ import pytest
 from harness.case.case import encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
-from harness.cli.benchmark import output, same_programs
+from harness.cli.benchmark import output, same_programs, vela_engine
 from harness.cli.benchmark.contest import turned
 from harness.cli.benchmark.figures import Sample, left_out, pairs, percentile, ratio, row
 from harness.cli.benchmark.growth import SIZES, chain, exponent, sizes_of, table
 from harness.cli.benchmark.output import Outcome
 from harness.cli.benchmark.same_programs import Compared, difference
 from harness.cli.benchmark.same_programs import lines as same_programs_lines
+from harness.cli.benchmark.vela_engine import Row
 from harness.compat.warm.tricks import TRICKS, names
 from harness.workers.protocol import Emitted
 
@@ -219,6 +220,22 @@ def test_what_differs_between_warm_and_cold_is_told_and_counted():
         "not repeatable without tricks either: c.json",
         "3 cases warm and cold: 2 compile, 1 do not; 1 differ",
     ]
+
+
+def test_a_measurement_of_the_vela_engine_is_told_by_the_minute_and_by_the_program():
+    rows = [
+        Row("ethos-u55-128", 1, 200, 3, 12.0, {"draw": 1.0, "vela": 2.0, "again": 3.0}),
+        Row("ethos-u55-128", 2, 200, 3, 6.0, {"draw": 1.0, "vela": 2.0, "again": 3.0}),
+    ]
+    text = vela_engine.lines(rows)
+    assert "ethos-u55-128       1      200             3     1000     30.0" in text
+    assert "ethos-u55-128       2      200             3     2000     30.0" in text
+    assert [line.split()[-1] for line in text if line.startswith(("drawing", "Vela", "stream"))] == [
+        "5.00",
+        "10.00",
+        "0.00",
+    ]
+    assert vela_engine.as_json(rows, 7)["rows"][1]["per_minute"] == 2000
 
 
 class Answers:

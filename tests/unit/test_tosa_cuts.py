@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from generators.programs import draw_programs
-from harness.tosa.cutting import CUTS, candidates, canonical, measure
+from harness.tosa.cutting import shortcuts
 from harness.tosa.program import Operator, Program, Tensor, problem
 from harness.tosa.resizing import resized
+from harness.tosa.simplifying import CUTS, candidates, canonical, dtypes, measure, moved, plainer, ranks
 
 POOL = {"Kernel": (2, 2), "Stride": (1, 1), "Pad": (1, 0, 1, 0), "NanMode": 1}
 PROGRAM = Program(
@@ -68,7 +69,7 @@ def test_each_cut_offers_what_it_is_for():
     offered = {cut.__name__: candidates(PROGRAM, cut) for cut in CUTS}
     assert [item.ops for item in offered["behind"]] == [("MAXIMUM",), ("MAXIMUM", "MAX_POOL2D")]
     assert [item.ops for item in offered["before"]] == [("RESHAPE",), ("MAX_POOL2D", "RESHAPE")]
-    assert ("MAXIMUM", "RESHAPE") in [item.ops for item in offered["bypassed"]]
+    assert ("MAXIMUM", "RESHAPE") in [item.ops for item in offered["shortcuts"]]
     assert [item.inputs for item in offered["merged"]][:1] == [("a",)]
     pools = [item.operators[1].attributes for item in offered["attributes"]]
     assert (0, 0, 0, 0) in [pool["Pad"] for pool in pools]
@@ -84,3 +85,83 @@ def test_the_canonical_form_forgets_names_and_orders():
     assert canonical(shuffled) == canonical(PROGRAM)
     assert canonical(PROGRAM).inputs == ("x0", "x1")
     assert canonical(canonical(PROGRAM)) == canonical(PROGRAM)
+
+
+def chained(*steps: Operator, shape: tuple[int, ...], dtype: str = "INT8", **given: Tensor) -> Program:
+    """Operators of one operand in a row, from ``a`` on; results have the operand's shape and type unless given."""
+    names = [name for step in steps for name in step.outputs]
+    tensors = {name: Tensor(name, shape, dtype) for name in ("a", *names)} | given
+    return Program(tuple(tensors.values()), steps, ("a",), (names[-1],))
+
+
+def test_a_shortcut_takes_a_way_of_other_types_and_back():
+    program = chained(
+        Operator("CAST", ("a",), ("w",)),
+        Operator("ABS", ("w",), ("b",)),
+        Operator("CAST", ("b",), ("n",)),
+        Operator("REVERSE", ("n",), ("y",), {"Axis": 0}),
+        shape=(4,),
+        w=Tensor("w", (4,), "INT32"),
+        b=Tensor("b", (4,), "INT32"),
+    )
+    assert [item.ops for item in candidates(program, shortcuts)] == [
+        ("REVERSE",),
+        ("CAST", "CAST", "REVERSE"),
+        ("CAST", "ABS", "CAST"),
+    ]
+
+
+def test_int16_becomes_int8_with_what_speaks_of_it():
+    program = chained(
+        Operator("CLAMP", ("a",), ("y",), {"MinVal": (0x9C, 0xFF), "MaxVal": (0xE8, 0x03), "NanMode": 1}),
+        shape=(4,),
+        dtype="INT16",
+    )
+    [found] = candidates(program, dtypes)
+    assert {item.dtype for item in found.tensors} == {"INT8"}
+    assert "MinVal=-100 MaxVal=127" in str(found)
+
+
+def test_an_operator_that_does_less_takes_the_place_of_another():
+    pool = {"Kernel": (2, 2), "Stride": (1, 1), "Pad": (0, 1, 0, 1), "AccType": 5}
+    program = chained(
+        Operator("AVG_POOL2D", ("a", "z", "z"), ("y",), pool), shape=(1, 4, 4, 8), z=Tensor("z", (1,), "INT8", (0,))
+    )
+    nothing, found = candidates(program, plainer)
+    assert nothing.operators == (Operator("IDENTITY", ("a",), ("y",)),)
+    assert found.operators == (Operator("MAX_POOL2D", ("a",), ("y",), {**POOL, "Pad": (0, 1, 0, 1)}),)
+
+
+def test_an_axis_of_one_element_goes_wherever_it_is():
+    program = chained(
+        Operator("PAD", ("a", "pads", "z"), ("p",)),
+        Operator("REVERSE", ("p",), ("y",), {"Axis": 2}),
+        shape=(3, 1, 5),
+        pads=Tensor("pads", (6,), "SHAPE", (1, 0, 0, 0, 0, 2)),
+        z=Tensor("z", (1,), "INT8", (0,)),
+        p=Tensor("p", (4, 1, 7), "INT8"),
+        y=Tensor("y", (4, 1, 7), "INT8"),
+    )
+    [found] = candidates(program, ranks)
+    assert found.by_name["pads"].data == (1, 0, 0, 2)
+    assert [item.shape for item in found.tensors if item.name in "apy"] == [(3, 5), (4, 7), (4, 7)]
+    assert found.operators[1].attributes == {"Axis": 1}
+
+
+def test_an_axis_of_several_elements_comes_to_the_back_with_what_speaks_of_it():
+    program = chained(
+        Operator("PAD", ("a", "pads", "z"), ("p",)),
+        Operator("TRANSPOSE", ("p",), ("t",), {"Perms": (1, 0, 2)}),
+        Operator("REVERSE", ("t",), ("y",), {"Axis": 1}),
+        shape=(1, 5, 1),
+        pads=Tensor("pads", (6,), "SHAPE", (0, 0, 0, 2, 0, 0)),
+        z=Tensor("z", (1,), "INT8", (0,)),
+        p=Tensor("p", (1, 7, 1), "INT8"),
+        t=Tensor("t", (7, 1, 1), "INT8"),
+        y=Tensor("y", (7, 1, 1), "INT8"),
+    )
+    assert resized(program) == program
+    found = [item for item in candidates(program, moved) if item.by_name["a"].shape == (1, 1, 5)]
+    assert [item.by_name["pads"].data for item in found] == [(0, 0, 0, 0, 0, 2)]
+    assert [resized(item) for item in found] == found
+    assert [step.attributes for step in found[0].operators[1:]] == [{"Perms": (2, 1, 0)}, {"Axis": 2}]

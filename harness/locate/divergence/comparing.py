@@ -7,6 +7,7 @@ element that differs is a defect of the payload, of the reference model or of th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -61,6 +62,7 @@ class DelegateComparison:
     :param steps: of the first run.
     :param tensors: the TOSA tensor that each step makes, where there are issues to place and something tells.
     :param step_facts: what the registers say of the steps that issues are about.
+    :param reference_seconds: processor time that the reference model took for the draws.
     """
 
     compared: int = 0
@@ -74,6 +76,7 @@ class DelegateComparison:
     steps: tuple[Step, ...] = ()
     tensors: Mapping[int, str] = field(default_factory=dict)
     step_facts: Mapping[int, Mapping[str, Fact]] = field(default_factory=dict)
+    reference_seconds: float = field(default=0.0, compare=False)
 
     @property
     def difference(self) -> Difference | None:
@@ -114,6 +117,7 @@ def compare_delegate(
     issues: dict[StreamIssue, None] = {}
     steps: tuple[Step, ...] | None = None
     stopped: StreamError | None = None
+    spent = 0.0
     for draw in draws:
         execution = execute(decoded, io.payload_inputs(draw.arrays), configuration, commands=commands)
         if execution.outputs is None and (undefined := _refusal(tosa, draw)):
@@ -125,11 +129,14 @@ def compare_delegate(
             stopped = execution.stopped
             break
         got = io.tosa_outputs(execution.outputs)
+        started = time.process_time()
         try:
             wanted = run_flatbuffer(tosa, draw.arrays)
         except (ReferenceModelError, ValueError) as error:  # ValueError: it does not accept the graph
             refused.append(f"{draw.name}: {error}")
             continue
+        finally:
+            spent += time.process_time() - started
         if problem := _incomparable(got, wanted):
             refused.append(f"{draw.name}: {problem}")
             continue
@@ -154,6 +161,7 @@ def compare_delegate(
         stopped=None if stopped is None else str(stopped),
         unimplemented=isinstance(stopped, Unimplemented),
         steps=steps or (),
+        reference_seconds=spent,
     )
 
 

@@ -32,16 +32,15 @@ from harness.evidence.observation import CRASH
 from harness.pipeline.legs.tosa_reference import run_flatbuffer
 from harness.reports.bugs.executing import compared
 from harness.reports.bugs.script import environment
-from harness.reports.vela import by_bucket
+from harness.tosa.causes import Cause
 from harness.tosa.children import Children, Ended, Say, Work
 from harness.tosa.compiling import compile_flatbuffer
 from harness.tosa.inputs import draws
 from harness.tosa.program import Program, chain, encode, lines
-from harness.tosa.tally import VelaTally
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.findings import Finding
 
-PROGRAM, IO = "program.tosa", "io.npz"
+PROGRAM, IO, REPORT = "program.tosa", "io.npz", "REPORT.md"
 DRAWN = "Not known. The program was drawn from what TOSA allows and Vela documents, not found in a lowering."
 GIVEN = "Not told. The program is a file that was given to armdiff."
 _SEEDS = 20
@@ -62,37 +61,30 @@ class Executed:
     wrong: bool = field(default=False, compare=False)
 
 
-def write_program_bugs(tally: VelaTally, velas: Mapping[str, Path | None], *, emitted: str) -> Iterator[str]:
-    """A folder for the smallest program of each kind of new finding, beside the program; lines that say where.
+def write_causes(
+    causes: Sequence[Cause], velas: Mapping[str, Path | None], folder: Path, *, emitted: str
+) -> Iterator[str]:
+    """A folder for each cause; lines that say where.
 
-    :param velas: the versions that were judged, with their folders. The newest that has a finding compiles its
+    :param velas: the versions that were judged, with their folders. The newest that has a cause compiles its
         program, in a child.
     """
-    cases = dict.fromkeys((group[0].case, group[0].target) for group in by_bucket(tally.new).values())
-    for case, target in cases:
-        findings = [item for item in tally.new if (item.case, item.target) == (case, target)]
-        states = findings[0].measured.get("velas", dict.fromkeys(velas, "yes"))
-        version = [name for name, state in states.items() if state == "yes"][-1]
-        folder = Path(case).parent
+    for cause in causes:
+        version = [name for name, state in cause.velas.items() if state == "yes"][-1]
         with Children() as children:
-            children.start(_work(folder, tally.smallest[case], findings, velas[version], version, states, emitted))
+            children.start(_work(folder / cause.name, cause, velas[version], version, emitted))
             ended = "".join(event.how for event in children.events() if isinstance(event, Ended))
-        yield f"no report in {folder}: the child ended with {ended}" if ended else f"report: {folder / 'REPORT.md'}"
+        where = folder / cause.name
+        yield f"no report in {where}: the child ended with {ended}" if ended else f"report: {where / REPORT}"
 
 
-def _work(
-    folder: Path,
-    program: Program,
-    findings: Sequence[Finding],
-    other: Path | None,
-    version: str,
-    states: Mapping[str, str],
-    emitted: str,
-) -> Work:
+def _work(folder: Path, cause: Cause, other: Path | None, version: str, emitted: str) -> Work:
     def work(say: Say) -> None:
         if other is not None:
             use_vela(other)
-        write_program_bug(folder, program, findings, vela=version, states=states, emitted=emitted)
+        write_program_bug(
+            folder, cause.program, [cause.finding], vela=version, states=cause.velas, emitted=emitted, cause=cause
+        )
 
     return work
 
@@ -105,6 +97,7 @@ def write_program_bug(
     vela: str,
     states: Mapping[str, str] | None = None,
     emitted: str = DRAWN,
+    cause: Cause | None = None,
 ) -> None:
     """Write the folder.
 
@@ -112,6 +105,7 @@ def write_program_bug(
     :param vela: version of the Vela that this process compiles with.
     :param states: versions -> ``yes``, ``no``, or why that cannot be told.
     :param emitted: whether ExecuTorch makes such a program.
+    :param cause: what is told of the cause, if the program is a reduced one.
     """
     finding, tosa = findings[0], to_flatbuffer(program)
     folder.mkdir(parents=True, exist_ok=True)
@@ -135,10 +129,10 @@ def write_program_bug(
         "crash": finding.oracle == CRASH,
         "states": states or {vela: "yes"},
         "emitted": emitted,
-        "notes": list(_notes(program)),
+        "notes": [*_notes(program), *_reduction(cause)],
         "place": "" if finding.place is None else str(finding.place),
     }
-    for template, name in (("program.py.jinja", "repro.py"), ("program.md.jinja", "REPORT.md")):
+    for template, name in (("program.py.jinja", "repro.py"), ("program.md.jinja", REPORT)):
         (folder / name).write_text(environment().get_template(template).render(context).rstrip() + "\n")
 
 
@@ -204,3 +198,10 @@ def _notes(program: Program) -> list[str]:
     if any(tensor.dtype in ("INT16", "INT48") for tensor in program.tensors):
         found.append("It has int16 values.")
     return found
+
+
+def _reduction(cause: Cause | None) -> list[str]:
+    if cause is None:
+        return []
+    said = f"It is the smallest program that a reduction came to; it shows on {' and '.join(cause.families)}"
+    return [f"{said}, of one accelerator a family. Fingerprint: `{cause.fingerprint}`."]

@@ -29,9 +29,11 @@ from harness.corrections.patch import diff_of
 from harness.reports.bugs.executing import executed
 from harness.reports.bugs.page import Facts, report_text, title_of
 from harness.reports.bugs.script import Script, write_script
+from harness.reports.bugs.smallest import keep_smallest, of_vela, smallest_program
 from harness.reports.bugs.verifying import IO_FILE, SCRIPT, TIME_LIMIT, Verified, run_repro
+from harness.tosa.reducing import SECONDS
 from harness.triage.buckets import any_range
-from harness.triage.corpus import Entry, Status, known_by, read_entry
+from harness.triage.corpus import Entry, Status, bugs_of, known_by, read_entry
 from harness.triage.findings import Finding
 
 CASE, REPORT, STATUS = "case.json", "REPORT.md", "status.toml"
@@ -71,7 +73,7 @@ def write_bug(
     :param releases: package -> version that it was found with, ``line`` their release line; by default the
         installed ones.
     :param certificates: a folder with certificates of corrections, ``<line>/<correction>.json``.
-    :param timeout: seconds that the script may take.
+    :param timeout: seconds that the script may take, and the reduction of a program of Vela's.
     :param write: writes the text about the bug, of all that was found out.
     :returns: what the script did: ``shows``, ``does not show``, ``needs an Ethos-U engine``, or a reason.
     :raises BadInput: the case, or a certificate, is damaged.
@@ -88,6 +90,11 @@ def write_bug(
         fixes = _corrections(entry, versions)
         script = write_script(case, finding, status.title, versions, load_tensors(case, folder))
         verified = _try(folder, script, python, timeout)
+        smallest = None
+        if of_vela(finding):
+            smallest = smallest_program(verified.files, finding, bugs_of(corpus), min(SECONDS, timeout))
+        if smallest is not None:
+            keep_smallest(folder, smallest)
         facts = Facts(
             case=case,
             finding=finding,
@@ -102,6 +109,7 @@ def write_bug(
             neighbour=_neighbour(minimized, root),
             distinguishes=minimized.distinguishes if minimized else "",
             executed=executed(verified, case.target),
+            smallest=smallest,
         )
         write(folder, facts)
     except OSError as error:

@@ -1,0 +1,98 @@
+"""``python -m harness.reports.bugs.fingerprints ENTRY…``: write the fingerprints of entries of Vela's bugs.
+
+The TOSA files beside each entry's case are judged and reduced by the Vela engine; the fingerprint of the smallest
+program goes into ``status.toml``, the program beside it (``smallest.tosa``, ``smallest.json``). Fingerprints that an
+entry has are kept: a bug may have several faces. Nothing else of ``status.toml`` is touched. At the end it says which
+entries have one fingerprint, which means that they are one bug, or that the fingerprint says too little.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import click
+
+from harness.case.errors import ArmdiffError
+from harness.case.reading import read_case
+from harness.evidence.observation import CRASH
+from harness.reports.bugs.smallest import keep_smallest, smallest_program
+from harness.tosa.causes import Cause
+from harness.tosa.reducing import SECONDS
+from harness.triage.corpus import Entry, entries
+from harness.triage.findings import Finding
+
+_LINE = re.compile(r"^fingerprints = \[.*?\]\n", re.M | re.S)
+_TABLE = re.compile(r"^\[", re.M)
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--seconds", default=SECONDS, show_default=True, help="For each reduction.")
+def main(folders: tuple[Path, ...], seconds: float) -> None:
+    """Write fingerprints into corpus entries of Vela's bugs."""
+    try:
+        chosen = [entry for entry in entries(folders) if entry.status.package == "ethos-u-vela"]
+        having: dict[str, list[str]] = defaultdict(list)
+        for entry in chosen:
+            cause = cause_of(entry, seconds)
+            if cause is not None:
+                add_fingerprint(entry, cause.fingerprint)
+                keep_smallest(entry.folder, cause)
+                having[cause.fingerprint].append(entry.name)
+            click.echo(f"{entry.name}: {_told(cause)}")
+            sys.stdout.flush()
+    except ArmdiffError as error:
+        click.echo(f"armdiff: {error}", err=True)
+        sys.exit(error.exit_status)
+    for fingerprint, names in having.items():
+        if len(names) > 1:
+            click.echo(f"one fingerprint: {', '.join(names)}: {fingerprint}")
+
+
+def _told(cause: Cause | None) -> str:
+    if cause is None:
+        return "its TOSA files show nothing without the module"
+    words = "" if cause.ended else ", cut short"
+    return f"{len(cause.program.operators)} operators after {cause.seconds:.1f} s{words}: {cause.fingerprint}"
+
+
+def cause_of(entry: Entry, seconds: float = SECONDS) -> Cause | None:
+    """The smallest program of what an entry says that it shows; None if its TOSA files do not."""
+    files = {file.name: file.read_bytes() for file in entry.folder.glob("*.tosa")}
+    expected, bug = entry.expected, entry.bug
+    if expected is None or bug is None or not files:
+        return None
+    words = expected.bucket.split("/")
+    finding = Finding(
+        bucket=expected.bucket,
+        oracle=words[1],
+        kind=words[2],
+        target=read_case(entry.folder / "case.json").target,
+        stage=words[3],
+        pass_name=words[4],
+        message=expected.message,
+        case="",
+        measured={"type": words[6].partition("|")[0]} if words[1] == CRASH else {},
+    )
+    return smallest_program(files, finding, (bug,), seconds)
+
+
+def add_fingerprint(entry: Entry, fingerprint: str) -> None:
+    """Put a fingerprint into an entry's ``status.toml``, if it is not there yet."""
+    file = entry.folder / "status.toml"
+    if fingerprint in entry.status.fingerprints:
+        return
+    text = _LINE.sub("", file.read_text())
+    rows = "".join(f"  {json.dumps(item)},\n" for item in (*entry.status.fingerprints, fingerprint))
+    table = _TABLE.search(text)
+    at = table.start() if table else len(text)
+    before = text[:at].rstrip("\n")
+    file.write_text(f"{before}\nfingerprints = [\n{rows}]\n\n{text[at:]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Root causes: findings are reduced to their smallest programs, and those with one fingerprint are one bug.
+
+A cause is known if its smallest program is proved to be: a condition of an entry holds at its place, or it has an
+entry's fingerprint. The pattern of that entry has to be in the program that was reduced, too.
+
+A finding whose bucket and operators are those of a cause that is found already is put with it unreduced, which proves
+nothing: it counts as the cause does, unless the cause is known. A known one must be proved of every finding, so there
+each is reduced.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from harness.artifacts.tosa import decode_tosa
+from harness.case.chains import contains_in_order
+from harness.case.wording import counted_as
+from harness.ethosu.accelerator import accelerator_named
+from harness.evidence.inspection.surroundings import tosa_place
+from harness.tosa.engine import BLOCK, Judge, Plan, Result, run
+from harness.tosa.findings import digest
+from harness.tosa.fingerprint import generalisations, worded
+from harness.tosa.judging import judge
+from harness.tosa.program import Program, chain
+from harness.tosa.reducing import SECONDS, Reduced, reduced
+from harness.tosa.translating import to_flatbuffer
+from harness.triage.buckets import any_family
+from harness.triage.findings import Finding
+from harness.triage.known import KnownBug, classified, shown_kind
+
+FAMILIES = {"u55": "ethos-u55-128", "u65": "ethos-u65-256", "u85": "ethos-u85-256"}
+"""An accelerator of each family."""
+
+
+@dataclass
+class Cause:
+    """A bug as its smallest program.
+
+    :param finding: what the program shows, in the state that the corpus gives it.
+    :param families: accelerators, one a family, on which it shows.
+    :param velas: version -> ``yes``, ``no``, or why that cannot be told.
+    :param shown_by: the run's findings that are reduced to it, or look like it.
+    """
+
+    fingerprint: str
+    program: Program
+    finding: Finding
+    families: tuple[str, ...]
+    velas: Mapping[str, str]
+    tried: int
+    seconds: float
+    ended: bool
+    shown_by: list[Finding] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """A folder's name: readable, and the same from run to run."""
+        ops = "-".join(dict.fromkeys(op.lower().replace("_", "") for op in chain(self.program)))
+        return f"{self.finding.oracle}-{ops[:48]}-{digest(self.program)[:6]}"
+
+    def may_be(self, finding: Finding) -> bool:
+        """Does a finding look like it: the same bucket, with its operators in their order?"""
+        alike = any_family(finding.bucket) in {any_family(item.bucket) for item in (self.finding, *self.shown_by)}
+        return alike and contains_in_order(finding.chain, tuple(chain(self.program)))
+
+
+@dataclass
+class Causes:
+    """The causes of a run's findings, as far as they are told.
+
+    :param findings: of the run; what is proved to be known on the way says so.
+    :param programs: by ``case`` of the findings.
+    :ivar found: the causes by fingerprint.
+    :ivar left: findings that were not reduced for want of time.
+    """
+
+    findings: list[Finding]
+    programs: Mapping[str, Program]
+    found: dict[str, Cause] = field(default_factory=dict)
+    left: int = 0
+
+    def tell(self, reducer: Reducer, until: float, say: Callable[[str], None]) -> None:
+        """Reduce what is not known, the shortest programs first.
+
+        :param until: ``time.monotonic()`` behind which no reduction begins.
+        :param say: told a line of progress.
+        """
+        waiting = [place for place, item in enumerate(self.findings) if not item.known]
+        waiting.sort(key=lambda place: len(self.programs[self.findings[place].case].operators))
+        for number, place in enumerate(waiting, 1):
+            finding = self.findings[place]
+            alike = next((cause for cause in self.found.values() if cause.may_be(finding)), None)
+            if alike is not None and not alike.finding.known:
+                alike.shown_by.append(finding)
+                continue
+            if time.monotonic() >= until:
+                self.left += 1
+                continue
+            say(f"reducing finding {number} of {len(waiting)}: {' -> '.join(finding.chain)} on {finding.target}")
+            cause = reducer.cause(self.programs[finding.case], finding)
+            if cause is not None:
+                self.findings[place] = marked(finding, cause)
+                self.found.setdefault(cause.fingerprint, cause).shown_by.append(self.findings[place])
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """Tells the cause of a finding.
+
+    :param bugs: version of Vela -> what the corpus knows of it.
+    :param velas: version -> folder (None: the installed one), the oldest first.
+    :param seconds: for each reduction.
+    :param judging: how programs are judged; tests plant faults into it.
+    """
+
+    bugs: Mapping[str, Sequence[KnownBug]]
+    velas: Mapping[str, Path | None]
+    seconds: float = SECONDS
+    judging: Judge = judge
+
+    def cause(self, program: Program, finding: Finding) -> Cause | None:
+        """The cause of one finding; None if it does not show again."""
+        version = self._version(finding)
+        bugs = self.bugs[version]
+        there = _entries_there(program, bugs)
+
+        def same(candidate: Finding) -> bool:
+            now = classified(candidate, bugs)
+            if finding.known:
+                return now.known and now.entry == finding.entry
+            return not now.known or now.entry in there
+
+        small = reduced(
+            program,
+            finding,
+            same=same,
+            seconds=self.seconds,
+            judging=self.judging,
+            vela=self.velas[version],
+        )
+        return None if small is None else self._told(small, version)
+
+    def _version(self, finding: Finding) -> str:
+        """The newest Vela that has it."""
+        states = finding.measured.get("velas", {})
+        having = [version for version in self.velas if states.get(version, "yes") == "yes"]
+        return (having or [*self.velas])[-1]
+
+    def _told(self, small: Reduced, version: str) -> Cause:
+        """Try what the fingerprint needs to know, and on which accelerators and Velas it shows."""
+        wider = generalisations(small.program)
+        others = [name for name in FAMILIES.values() if not _same_family(name, small.finding.target)]
+        asked = [(program, small.finding.target) for program in wider.values()]
+        asked += [(small.program, name) for name in others]
+        shows = self._show(asked, small.finding, version)
+        text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
+        families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
+        velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
+        marked = classified(msgspec.structs.replace(small.finding, fingerprint=text), self.bugs[version])
+        return Cause(
+            text, small.program, marked, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
+        )
+
+    def _show(self, asked: Sequence[tuple[Program, str]], finding: Finding, version: str) -> list[bool]:
+        """Which of these programs show the same kind of finding."""
+        found = [False] * len(asked)
+        for result in self._judged(asked, version):
+            found[result.block // _TRIES] |= _shows(result, finding)
+        return found
+
+    def _state(self, small: Reduced, version: str) -> str:
+        results = [*self._judged([(small.program, small.finding.target)], version)]
+        if any(_shows(item, small.finding) for item in results):
+            return "yes"
+        return next((item.outcome for item in results if item.outcome not in ("clean", "finding")), "no")
+
+    def _judged(self, asked: Sequence[tuple[Program, str]], version: str) -> Iterator[Result]:
+        """Each program under a few seeds of inputs."""
+        if not asked:
+            return
+
+        def source(block: int) -> tuple[str, Sequence[Program]]:
+            program, accelerator = asked[block // _TRIES]
+            return accelerator, [program]
+
+        plan = Plan(
+            source,
+            most=len(asked) * _TRIES * BLOCK,
+            judge=partial(self.judging, placed=False),
+            vela=self.velas[version],
+        )
+        yield from (result for result in run(plan) if result.accelerator)
+
+
+_TRIES = 2
+"""Seeds of inputs with which a variation is judged."""
+
+
+def marked(finding: Finding, cause: Cause) -> Finding:
+    """The finding with its cause's fingerprint; known, if its smallest program is."""
+    told = msgspec.structs.replace(finding, fingerprint=cause.fingerprint)
+    if not cause.finding.known:
+        return told
+    count = counted_as(len(cause.program.operators), "operator")
+    proof = f"reduced to {count}: {cause.finding.proof}"
+    return msgspec.structs.replace(told, state="known", entry=cause.finding.entry, proof=proof)
+
+
+def _entries_there(program: Program, bugs: Sequence[KnownBug]) -> set[str]:
+    """Entries whose pattern is somewhere in a program: a reduction may end at them.
+
+    Cuts bring operators together that were apart: what a candidate has of a known bug without the program having it
+    was made by a cut.
+    """
+    block = decode_tosa(to_flatbuffer(program)).main
+    place = tosa_place(block, [name for step in program.operators for name in step.outputs], {})
+    patterns = [
+        (bug.entry, msgspec.structs.replace(item, at=())) for bug in bugs for item in bug.conditions if item.path
+    ]
+    return {entry for entry, pattern in patterns if place is not None and pattern.holds(place)}
+
+
+def _shows(result: Result, finding: Finding) -> bool:
+    return any(shown_kind(item) == shown_kind(finding) for item in result.findings)
+
+
+def _same_family(one: str, other: str) -> bool:
+    return accelerator_named(one).family == accelerator_named(other).family

@@ -1,0 +1,165 @@
+"""Fingerprints of smallest programs, what they prove, and how findings become root causes: pure data."""
+
+import datetime
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from harness.reports.bugs.fingerprints import add_fingerprint
+from harness.tosa.causes import Cause, Causes
+from harness.tosa.fingerprint import generalisations, worded
+from harness.tosa.program import Operator, Program, Tensor
+from harness.tosa.resizing import resized
+from harness.triage.corpus import read_entry
+from harness.triage.findings import Finding
+from harness.triage.known import KnownBug, classified, shown_kind
+
+PADDED = Program(
+    (
+        Tensor("x0", (1, 2, 17), "INT8"),
+        Tensor("v0", (1, 2, 1), "INT8"),
+        Tensor("c0", (6,), "SHAPE", (0, 0, 1, 0, 0, 0)),
+        Tensor("c1", (1,), "INT8", (0,)),
+        Tensor("v1", (1, 3, 1), "INT8"),
+    ),
+    (
+        Operator("REDUCE_MAX", ("x0",), ("v0",), {"Axis": 2, "NanMode": 1}),
+        Operator("PAD", ("v0", "c0", "c1"), ("v1",)),
+    ),
+    ("x0",),
+    ("v1",),
+)
+BUCKET = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u55/PAD"
+
+
+def finding(bucket: str = BUCKET, **words) -> Finding:
+    return Finding(
+        bucket=bucket,
+        oracle=bucket.split("/")[1],
+        kind=bucket.split("/")[2].replace("-", " "),
+        target="ethos-u55-128",
+        stage="run",
+        message="",
+        **{"case": "a", **words},
+    )
+
+
+def test_generalisations_are_programs_of_the_next_multiple_and_of_one_more():
+    found = generalisations(PADDED)
+    sizes = {key: program.by_name["x0"].shape for key, program in found.items()}
+    assert sizes == {
+        (("x0", 1), "multiple"): (1, 16, 17),
+        (("x0", 1), "more"): (1, 3, 17),
+        (("x0", 2), "multiple"): (1, 2, 32),
+        (("x0", 2), "more"): (1, 2, 18),
+    }
+    assert all(resized(program) == program for program in found.values())
+
+
+@pytest.mark.parametrize(
+    ("multiple", "more", "word"), [(True, True, ">16"), (False, True, "n%16"), (False, False, "=17")]
+)
+def test_a_size_is_told_as_what_it_has_to_be(multiple: bool, more: bool, word: str):
+    shown = {(("x0", 1), "multiple"): True, (("x0", 1), "more"): True}
+    shown |= {(("x0", 2), "multiple"): multiple, (("x0", 2), "more"): more}
+    assert worded(PADDED, finding(), shown) == (
+        f"values: x0 int8 [n, {word}]; v0 = REDUCE_MAX(x0) along n; v1 = PAD(v0) pad before"
+    )
+
+
+def test_what_a_stream_reads_unwritten_and_wrong_values_are_one_kind_and_deaths_are_their_own():
+    assert shown_kind(finding()) == shown_kind(finding("v1/stream/unwritten-read/run/Vela/ethos-u55/POOL")) == "values"
+    assert shown_kind(finding("v1/stream/hazard/run/Vela/ethos-u55/POOL")) == "stream/hazard"
+    died = finding("v1/crash/exception/vela/-/ethos-u55/SIGSEGV|no-native-output|-", measured={"type": "SIGSEGV"})
+    assert shown_kind(died) == "crash SIGSEGV"
+
+
+def test_the_fingerprint_of_an_entry_proves_a_finding_on_its_families_alone():
+    bug = KnownBug(entry="an-entry", bucket=BUCKET, fingerprints=("values: this",), families=("ethos-u55",))
+    found = classified(finding(fingerprint="values: this"), [bug])
+    assert (found.state, found.entry) == ("known", "an-entry")
+    assert found.proof == "its smallest program is that of an-entry (values: this)"
+    assert classified(finding(fingerprint="values: that"), [bug]).state != "known"
+    assert classified(finding(), [bug]).state != "known"
+    elsewhere = msgspec.structs.replace(finding(fingerprint="values: this"), target="ethos-u85-256")
+    assert classified(elsewhere, [bug]).state != "known"
+
+
+class Reducing:
+    """A reducer that knows the cause of each case."""
+
+    def __init__(self, causes: dict[str, tuple[str, Program, Finding] | None]) -> None:
+        self.causes, self.asked = causes, []
+
+    def cause(self, program: Program, found: Finding) -> Cause | None:
+        self.asked.append(found.case)
+        if (told := self.causes[found.case]) is None:
+            return None
+        return Cause(told[0], told[1], told[2], ("ethos-u55-128",), {"5.1.0": "yes"}, 1, 0.1, True)
+
+
+ENTRY = {"state": "known", "entry": "an-entry", "proof": "a condition holds"}
+
+
+def told(causes: dict, chains: dict[str, tuple[str, ...]], until: float = float("inf")) -> tuple[Causes, Reducing]:
+    reducing = Reducing(causes)
+    run = Causes([finding(case=case, chain=chain) for case, chain in chains.items()], dict.fromkeys(chains, PADDED))
+    run.tell(reducing, until, lambda text: None)
+    return run, reducing
+
+
+def test_what_looks_like_a_new_cause_is_put_with_it_and_what_looks_otherwise_is_reduced():
+    new = ("values: this", PADDED, finding())
+    chain = ("REDUCE_MAX", "PAD")
+    run, reducing = told(
+        {"a": new, "c": new}, {"a": chain, "b": ("REDUCE_MAX", "CONCAT", "PAD"), "c": ("PAD",), "d": ("TILE", *chain)}
+    )
+    assert reducing.asked == ["a", "c"]
+    assert {text: [item.case for item in cause.shown_by] for text, cause in run.found.items()} == {
+        "values: this": ["a", "b", "c", "d"]
+    }
+    assert not any(item.known for item in run.findings)
+
+
+def test_each_finding_of_a_known_cause_is_reduced_for_its_proof():
+    known = ("values: this", PADDED, msgspec.structs.replace(finding(), **ENTRY))
+    other = ("values: that", PADDED, finding())
+    chain = ("REDUCE_MAX", "PAD")
+    run, reducing = told({"a": known, "b": known, "c": other, "d": None}, dict.fromkeys("abcd", chain))
+    assert reducing.asked == ["a", "b", "c", "d"]
+    assert [item.state for item in run.findings] == ["known", "known", "new", "new"]
+    assert run.findings[1].proof == "reduced to 2 operators: a condition holds"
+    assert len(run.found) == 2
+
+
+def test_what_the_time_is_too_short_for_is_counted():
+    run, reducing = told({}, {"a": ("PAD",), "b": ("TILE",)}, until=0.0)
+    assert (run.left, reducing.asked) == (2, [])
+
+
+STATUS = f"""title = "A bug"
+package = "ethos-u-vela"
+expires = {datetime.date(2100, 1, 1)}
+note = "Its [note]."
+
+[[conditions]]
+path = ["PAD"]
+
+[lines.default]
+status = "reproduces"
+bucket = "{BUCKET}"
+"""
+
+
+def test_fingerprints_are_added_to_an_entry_and_nothing_else_changes(tmp_path):
+    file = tmp_path / "status.toml"
+    file.write_text(STATUS)
+    for text in ('values: x0 int8 ["n"]', "values: that", "values: that"):
+        add_fingerprint(read_entry(tmp_path), text)
+    status = read_entry(tmp_path).status
+    assert status.fingerprints == ('values: x0 int8 ["n"]', "values: that")
+    kept = SimpleNamespace(**{name: getattr(status, name) for name in ("title", "note", "conditions", "lines")})
+    file.write_text(STATUS)
+    before = read_entry(tmp_path).status
+    assert all(getattr(before, name) == value for name, value in vars(kept).items())

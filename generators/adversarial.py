@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from generators.sizes import pick
 from harness.case.case import Distribution, Graph, Node
+from harness.case.checking import value_types
 from harness.case.operators import Draw
 from harness.case.registry import calibration_kinds, operators
 
@@ -83,9 +84,37 @@ def pressures(graph: Graph) -> Mapping[str, frozenset[str]]:
 
 
 def draw_calibration(draw: Draw, graph: Graph) -> dict[str, Distribution]:
-    """A distribution an input, often one that the graph is sensitive to; shrinks to uniform(-1, 1)."""
-    felt = pressures(graph)
-    return {item.name: _draw_one(draw, felt[item.name]) for item in graph.inputs}
+    """A distribution an input, often one that the graph is sensitive to; shrinks to uniform(-1, 1).
+
+    Integers are indices, below the smallest dimension that they choose from.
+    """
+    felt, bounds = pressures(graph), index_bounds(graph)
+    return {
+        item.name: _draw_indices(draw, bounds.get(item.name))
+        if item.dtype.startswith("int")
+        else _draw_one(draw, felt[item.name])
+        for item in graph.inputs
+    }
+
+
+def index_bounds(graph: Graph) -> Mapping[str, int]:
+    """For every integer input that is an index the bound below which it must stay (constants are made below theirs)."""
+    if not any(item.dtype.startswith("int") for item in graph.inputs):
+        return {}
+    types, found = value_types(graph), dict[str, int]()
+    for node in graph.nodes:
+        below = operators()[node.operator].below if node.operator in operators() else None
+        if below is not None:
+            bounds = below([types[name] for name in node.inputs], node.attributes)
+            for name, bound in zip(node.inputs, bounds, strict=True):
+                if bound is not None:
+                    found[name] = min(bound, found.get(name, bound))
+    return found
+
+
+def _draw_indices(draw: Draw, below: int | None) -> Distribution:
+    kind = calibration_kinds()["indices"]
+    return Distribution(kind=kind.name, parameters=kind.draw(draw) if below is None else {"below": below})
 
 
 def _draw_one(draw: Draw, felt: frozenset[str]) -> Distribution:
@@ -98,7 +127,7 @@ def _draw_one(draw: Draw, felt: frozenset[str]) -> Distribution:
     kinds = [
         kind
         for kind in calibration_kinds().values()
-        if "stored" not in kind.tags
+        if not kind.tags & {"stored", "integer"}
         for _ in range(WEIGHTS.get(kind.name, 1))
     ]
     chosen = pick(draw, kinds)

@@ -93,6 +93,10 @@ def _disjoint(rng: Random, shape: Shape, p: Attributes, index: int, count: int) 
     return np.asarray(index * p["gap"] + rng.uniform(0.0, p["width"], shape))
 
 
+def _indices(rng: Random, shape: Shape, p: Attributes, index: int, count: int) -> Array:
+    return np.asarray(rng.integers(0, p["below"], shape), dtype=np.float64)
+
+
 def _recorded(rng: Random, shape: Shape, p: Attributes, index: int, count: int) -> Array:
     raise AssertionError("recorded values come from the case's tensor file (harness.case.sampling)")
 
@@ -158,6 +162,13 @@ DISTRIBUTIONS: tuple[CalibrationKind, ...] = (
         {"width": "width of each sample's range", "gap": "distance of their starts"},
         _choice("width", "gap", options=[(1.0, 2.0), (0.5, -1.0), (1.0, 10.0)]),
         _disjoint,
+    ),
+    CalibrationKind(
+        "indices",
+        {"below": "the bound that no integer reaches"},
+        _choice("below", options=[(16,), (2,), (64,), (100,)]),
+        _indices,
+        tags=frozenset({"integer"}),
     ),
     CalibrationKind(
         "recorded",

@@ -20,13 +20,14 @@ import msgspec
 from hypothesis import strategies as st
 
 from generators.rules import Shape
-from generators.sizes import draw_any_shape, one_in, pick
+from generators.sizes import draw_any_shape, draw_shape, one_in, pick
 from harness.case.case import Constant, Graph, Input, Node, TensorType
 from harness.case.operators import Draw, Operator
 from harness.case.registry import operators
 
 MOST_INPUTS = 3
 LITERAL_MOST = 16
+INDICES_MOST = 64
 _NEW_INPUT, _NEW_CONSTANT = "?input", "?constant"
 
 NUMBERS = st.sampled_from([0.0, 1.0, 0.5, -1.0, 2.0, -0.25, 0.1, 6.0, -3.0])
@@ -57,18 +58,25 @@ class GraphPool:
     def shape(self, name: str) -> Shape:
         return self.types[name].shape
 
-    def input(self, shape: Sequence[int]) -> str:
+    def input(self, shape: Sequence[int], dtype: str = "float32") -> str:
         """A new input."""
         name = f"x{len(self.inputs)}"
-        self.inputs.append(Input(name=name, shape=tuple(shape)))
-        self.types[name] = TensorType(tuple(shape))
+        self.inputs.append(Input(name=name, shape=tuple(shape), dtype=dtype))
+        self.types[name] = TensorType(tuple(shape), dtype)
         return name
 
-    def constant(self, kind: str, shape: Sequence[int], **parameters: Any) -> str:
+    def any_input(self) -> str:
+        """A new input: an image or another float value as a rule, integers or truth values now and then."""
+        if one_in(self.draw, 20):
+            dtype = self.draw(st.sampled_from(("int64", "int32", "bool")))
+            return self.input(draw_shape(self.draw, self.draw(st.sampled_from((1, 2, 2, 3, 4)))), dtype)
+        return self.input(draw_any_shape(self.draw))
+
+    def constant(self, kind: str, shape: Sequence[int], *, dtype: str = "float32", **parameters: Any) -> str:
         """A new constant."""
         name = f"c{len(self.constants)}"
-        self.constants.append(Constant(name=name, shape=tuple(shape), kind=kind, parameters=parameters))
-        self.types[name] = TensorType(tuple(shape))
+        self.constants.append(Constant(name=name, shape=tuple(shape), dtype=dtype, kind=kind, parameters=parameters))
+        self.types[name] = TensorType(tuple(shape), dtype)
         if kind == "ramp":
             self.loose.add(name)
         return name
@@ -96,14 +104,39 @@ class GraphPool:
         """A value of exactly this type: an existing one, a new input or a new constant."""
         same = [name for name, type_ in self.types.items() if type_ == wanted]
         options = list(dict.fromkeys(same[:1] + same[-3:]))
+        constants = constants and (wanted.dtype == "float32" or wanted.elements <= LITERAL_MOST)
         if len(self.inputs) < MOST_INPUTS or not (options or constants):
             options += [_NEW_INPUT, _NEW_INPUT]
         if constants:
             options += [_NEW_CONSTANT, _NEW_CONSTANT]
         chosen: str = self.draw(st.sampled_from(options))
         if chosen == _NEW_INPUT:
-            return self.input(wanted.shape)
-        return self.draw_constant(wanted.shape) if chosen == _NEW_CONSTANT else chosen
+            return self.input(wanted.shape, wanted.dtype)
+        if chosen != _NEW_CONSTANT:
+            return chosen
+        if wanted.dtype == "bool":
+            values = [self.draw(st.booleans()) for _ in range(wanted.elements)]
+            return self.constant("literal", wanted.shape, dtype="bool", values=values)
+        return self.draw_constant(wanted.shape)
+
+    def indices(self, wanted: TensorType, below: int) -> str:
+        """Integers of this type from 0 to below a bound: an input, or a new constant.
+
+        Inputs are kept below the bounds of all that reads them (``generators.adversarial``); what is
+        computed is never an index.
+        """
+        options = [item.name for item in self.inputs if self.types[item.name] == wanted][:1]
+        if len(self.inputs) < MOST_INPUTS or wanted.elements > INDICES_MOST:
+            options += [_NEW_INPUT]
+        if wanted.elements <= INDICES_MOST:
+            options += [_NEW_CONSTANT]
+        chosen: str = self.draw(st.sampled_from(options))
+        if chosen == _NEW_INPUT:
+            return self.input(wanted.shape, wanted.dtype)
+        if chosen != _NEW_CONSTANT:
+            return chosen
+        values = [self.draw(st.integers(0, below - 1)) for _ in range(wanted.elements)]
+        return self.constant("literal", wanted.shape, dtype=wanted.dtype, values=values)
 
     def draw_constant(self, shape: Shape) -> str:
         """A new constant of any kind that this shape allows."""
@@ -138,7 +171,7 @@ class GraphPool:
         known = [name for name in self.types if name not in {item.name for item in self.constants}]
         unused = [name for name in reversed(known) if name not in self.used]
         if one_in(self.draw, 12) and len(self.inputs) < MOST_INPUTS:
-            return self.input(draw_any_shape(self.draw))
+            return self.any_input()
         anywhere = one_in(self.draw, 8)
         return pick(self.draw, unused if unused and not anywhere else known)
 
@@ -171,7 +204,9 @@ class GraphPool:
         return [
             entry
             for entry in operators().values()
-            if entry.accepts(self.types[source]) and not ("dense" in entry.tags and source in self.loose)
+            if entry.accepts(self.types[source])
+            and not ("dense" in entry.tags and source in self.loose)
+            and not ("index" in entry.tags and source not in {item.name for item in self.inputs})
             for _ in range(_weight(entry))
         ]
 
@@ -211,8 +246,11 @@ class GraphPool:
 def _weight(entry: Operator) -> int:
     """How often an operator is drawn: what the seeds are made of often, reductions and such seldom.
 
-    "narrow" operators fit few values (one rank only), so they are likelier where they do.
+    "narrow" operators fit few values (one rank only), so they are likelier where they do. Of those that
+    are lowered alike ("kin") there are many.
     """
+    if "kin" in entry.tags:
+        return 2
     if "rare" in entry.tags:
         return 3
     return 13 if "seed" in entry.tags else 14 if "narrow" in entry.tags else 4

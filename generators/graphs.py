@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from generators.graph_pool import GraphPool
 from generators.motifs import MOTIFS
-from generators.sizes import draw_any_shape, pick
+from generators.sizes import pick
 from harness.case.case import Graph
 from harness.case.operators import Draw
 
@@ -53,7 +53,7 @@ def _beginning(draw: Draw, pool: GraphPool) -> None:
     if draw(st.integers(0, 9)) >= 6:
         pick(draw, [motif for motif in MOTIFS for _ in range(motif.weight)]).build(pool)
     else:
-        pool.input(draw_any_shape(draw))
+        pool.any_input()
 
 
 @st.composite

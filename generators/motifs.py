@@ -357,7 +357,7 @@ def same_tensor_twice(pool: GraphPool) -> None:
     """An input, what an operator makes of it, or a constant, joined with itself."""
     shape = draw_shape(pool.draw, _pick(pool, 4, 2, 3))
     kind = _pick(pool, "input", "relu", "ramp")
-    ramp = {"start": 0.0, "stop": 1.0, "dim": len(shape) - 1}
+    ramp: dict[str, Any] = {"start": 0.0, "stop": 1.0, "dim": len(shape) - 1}
     source = pool.constant("ramp", shape, **ramp) if kind == "ramp" else pool.input(shape)
     if kind == "relu":
         source = pool.add("relu", source)

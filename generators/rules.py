@@ -36,6 +36,15 @@ def some_floats(types: Types) -> tuple[Shape, ...]:
     return tuple(type_.shape for type_ in types)
 
 
+def typed(types: Types, *kinds: str | tuple[str, ...]) -> tuple[Shape, ...]:
+    """Shapes of operands of these dtypes, a kind (a dtype, or several) for each."""
+    require(len(types) == len(kinds), f"takes {len(kinds)} operand{'s' * (len(kinds) != 1)}, not {len(types)}")
+    for type_, kind in zip(types, kinds, strict=True):
+        allowed = (kind,) if isinstance(kind, str) else kind
+        require(type_.dtype in allowed, f"takes {' or '.join(allowed)}, not {type_.dtype}")
+    return tuple(type_.shape for type_ in types)
+
+
 def integer(attributes: Attributes, key: str) -> int:
     value = attributes[key]
     if not isinstance(value, int) or isinstance(value, bool):
@@ -101,6 +110,6 @@ def replaced(shape: Shape, axis: int, size: int) -> Shape:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-def one(shape: Iterable[int]) -> tuple[TensorType, ...]:
-    """The result types of an operator with one float result."""
-    return (TensorType(tuple(shape)),)
+def one(shape: Iterable[int], *, dtype: str = "float32") -> tuple[TensorType, ...]:
+    """The result types of an operator with one result."""
+    return (TensorType(tuple(shape), dtype),)

@@ -19,6 +19,7 @@ from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Typ
 
 SCALARS = st.sampled_from([1.0, 0.5, 2.0, -1.0, 0.1, 3, -0.25, 10.0])
 SIDES = ("left", "right")
+ROUNDING_MODES = ("floor", "trunc")
 
 
 def draw_partner(draw: Draw, shape: Shape) -> Shape:
@@ -128,6 +129,39 @@ def _call_where(operands: Sequence[str], attributes: Attributes, types: Types) -
     return f"torch.where({operands[0]} > {attributes['threshold']!r}, {operands[0]}, {operands[1]})"
 
 
+def _call_quotient(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
+    return f"{operands[0]} / ({operands[1]}.abs() + 0.5)"
+
+
+def _infer_rounded(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    if not isinstance(attributes["mode"], str) or attributes["mode"] not in ROUNDING_MODES:
+        raise ShapeError(f"mode is {attributes['mode']!r}, not one of {', '.join(ROUNDING_MODES)}")
+    return _infer_div(types, attributes)
+
+
+def _draw_rounded(draw: Draw, pool: Pool, name: str) -> Choice:
+    value = draw(st.sampled_from([0.5, 0.25, 2.0, -1.0]))
+    return Choice((name,), {"scalar": value, "mode": draw(st.sampled_from(ROUNDING_MODES))})
+
+
+def _call_rounded(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
+    return f"torch.div({operands[0]}, {attributes['scalar']!r}, rounding_mode={attributes['mode']!r})"
+
+
+def _call_clamp(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
+    return f"torch.clamp({operands[0]}, {attributes['side']}={operands[1]})"
+
+
+def _infer_clamp(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    if not isinstance(attributes["side"], str) or attributes["side"] not in ("min", "max"):
+        raise ShapeError(f"side is {attributes['side']!r}, not min or max")
+    return _infer_pair(types, attributes)
+
+
+def _draw_clamp(draw: Draw, pool: Pool, name: str) -> Choice:
+    return Choice(_draw_two(draw, pool, name), {"side": draw(st.sampled_from(["min", "max"]))})
+
+
 _MIXED = {"scalar": "a number, or null with two operands", "side": "where the number stands: left, right or null"}
 _SUM = {**_MIXED, "alpha": "factor of the second operand (1 with a scalar)"}
 _TAGS = frozenset({"elementwise", "arithmetic"})
@@ -172,6 +206,35 @@ OPERATORS = (
         call=_call_div,
         attributes={"scalar": "the divisor"},
         tags=_TAGS | {"rare"},
+    ),
+    Operator(
+        "quotient",
+        "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+        is_float,
+        _draw_pair,
+        _infer_pair,
+        call=_call_quotient,
+        tags=_TAGS | {"join", "kin"},
+    ),
+    Operator(
+        "div_rounded",
+        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        is_float,
+        _draw_rounded,
+        _infer_rounded,
+        call=_call_rounded,
+        attributes={"scalar": "the divisor", "mode": "how the quotient is rounded: floor or trunc"},
+        tags=_TAGS | {"kin"},
+    ),
+    Operator(
+        "clamp_by",
+        "aten::clamp.Tensor(Tensor self, Tensor? min, Tensor? max) -> Tensor",
+        is_float,
+        _draw_clamp,
+        _infer_clamp,
+        call=_call_clamp,
+        attributes={"side": "which bound the second operand is: min or max"},
+        tags=_TAGS | {"join", "kin"},
     ),
     Operator(
         "minimum",

@@ -1,4 +1,4 @@
-"""Convolutions: conv1d, conv2d and conv_transpose2d, as modules that own their weights.
+"""Convolutions: conv1d, conv2d, conv3d and conv_transpose2d, as modules that own their weights.
 
 Vocabulary as in torch: ``groups`` equal to the input channels makes a depthwise convolution. The
 strategies draw padding, kernel and dilation in an order in which each bound follows from the one
@@ -172,6 +172,33 @@ def _accepts(rank: int, most: int) -> Callable[[TensorType], bool]:
     return lambda type_: is_float(type_) and type_.rank == rank and type_.shape[1] <= most
 
 
+def _infer_same(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    """Stride 1, and as much padding as keeps the size."""
+    (shape,) = floats(types, 1)
+    words = {**attributes, "stride": [1, 1], "padding": [0, 0]}
+    _, outer = _channels(shape, words, 2)
+    return one((*shape[:-3], outer, *shape[-2:]))
+
+
+def _draw_same(draw: Draw, pool: Pool, name: str) -> Choice:
+    shape = pool.type_of(name).shape
+    groups = _draw_groups(draw, shape[1])
+    attributes: Attributes = {
+        "kernel": [draw(st.sampled_from((3, 1, 2, 5))) for _ in range(2)],
+        "dilation": [draw(st.sampled_from((1, 1, 2)))] * 2,
+        "groups": groups,
+        "out_channels": _draw_outer(draw, groups, shape[0] * shape[2] * shape[3]),
+        "bias": draw(st.sampled_from([True, True, False])),
+    }
+    return Choice((name,), attributes)
+
+
+def _module_same(types: Types, attributes: Attributes) -> str:
+    sizes = f"{types[0].shape[-3]}, {attributes['out_channels']!r}, {tuple(attributes['kernel'])!r}"
+    words = f"dilation={tuple(attributes['dilation'])!r}, groups={attributes['groups']!r}, bias={attributes['bias']!r}"
+    return f"nn.Conv2d({sizes}, padding='same', {words})"
+
+
 _TAGS = frozenset({"convolution"})
 
 OPERATORS = (
@@ -194,6 +221,28 @@ OPERATORS = (
         _draw_conv(1),
         _infer_conv(1),
         module=_module("Conv1d", 1),
+        attributes=_WORDS,
+        tags=_TAGS | {"narrow"},
+    ),
+    Operator(
+        "conv2d_same",
+        "aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, str padding, "
+        "SymInt[2] dilation, SymInt groups) -> Tensor",
+        _accepts(4, 64),
+        _draw_same,
+        _infer_same,
+        module=_module_same,
+        attributes={key: word for key, word in _WORDS.items() if key not in ("stride", "padding")},
+        tags=_TAGS | {"rare"},
+    ),
+    Operator(
+        "conv3d",
+        "aten::conv3d(Tensor input, Tensor weight, Tensor? bias, SymInt[3] stride, SymInt[3] padding, "
+        "SymInt[3] dilation, SymInt groups) -> Tensor",
+        _accepts(5, 16),
+        _draw_conv(3),
+        _infer_conv(3),
+        module=_module("Conv3d", 3),
         attributes=_WORDS,
         tags=_TAGS | {"narrow"},
     ),

@@ -37,12 +37,15 @@ class Pool(Protocol):
     """What an operator's strategy may use of the graph drawn so far.
 
     ``operand`` returns the name of a value of exactly this type: one that exists already, or a
-    new input, or a new constant (``constants=False`` forbids the last).
+    new input, or a new constant (``constants=False`` forbids the last). ``indices`` returns the
+    name of an integer input, or of a constant whose values are from 0 to below a bound.
     """
 
     def type_of(self, name: str) -> TensorType: ...
 
     def operand(self, wanted: TensorType, *, constants: bool = True) -> str: ...
+
+    def indices(self, wanted: TensorType, below: int) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Operator:
     :param call: ``call(operands, attributes, types)``: a Python expression, given the operands' expressions.
     :param module: ``module(types, attributes)``: constructor of the submodule that holds the
         operator's weights; the node is then called as ``self.<name>(operands…)``.
+    :param below: ``below(types, attributes)``: for each operand the bound below which its integers
+        must stay (an index into a dimension: its size), or None.
     :param tags: families that motifs and the census ask for ("activation", "layout", …).
     """
 
@@ -77,6 +82,7 @@ class Operator:
     infer: Callable[[Types, Attributes], tuple[TensorType, ...]]
     call: Callable[[Sequence[str], Attributes, Types], str] | None = None
     module: Callable[[Types, Attributes], str] | None = None
+    below: Callable[[Types, Attributes], tuple[int | None, ...]] | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
 

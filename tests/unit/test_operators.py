@@ -14,6 +14,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from generators.adversarial import index_bounds
 from generators.cases import draw_block
 from generators.graph_pool import GraphPool, result_names
 from generators.sizes import draw_shape
@@ -38,12 +39,20 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+SOURCES = ("float32", "int64", "int32", "bool")
+
+
+def _may_accept(entry: Operator, rank: int, dtype: str) -> bool:
+    return any(entry.accepts(TensorType((size,) * rank, dtype)) for size in (2, 4))
+
+
 @st.composite
 def single_nodes(draw: Any, entry: Operator) -> tuple[Graph, Node]:
     """A graph of one node whose outputs are all its results, and the node."""
     pool = GraphPool(draw)
-    ranks = [rank for rank in range(1, 6) if entry.accepts(TensorType((2,) * rank))]
-    source = pool.input(draw_shape(draw, draw(st.sampled_from(ranks))))
+    sources = [(rank, dtype) for dtype in SOURCES for rank in range(1, 6) if _may_accept(entry, rank, dtype)]
+    rank, dtype = draw(st.sampled_from(sources))
+    source = pool.input(draw_shape(draw, rank), dtype)
     assume(entry.accepts(pool.type_of(source)))
     choice = entry.draw(draw, pool, source)
     results = pool.add_all(entry.name, *choice.inputs, **choice.attributes)
@@ -53,7 +62,16 @@ def single_nodes(draw: Any, entry: Operator) -> tuple[Graph, Node]:
 
 def case_of(graph: Graph) -> Case:
     uniform = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
-    return Case(graph=graph, calibration={item.name: uniform for item in graph.inputs})
+    bounds = index_bounds(graph)
+    return Case(
+        graph=graph,
+        calibration={
+            item.name: Distribution(kind="indices", parameters={"below": bounds.get(item.name, 100)})
+            if item.dtype.startswith("int")
+            else uniform
+            for item in graph.inputs
+        },
+    )
 
 
 def run(case: Case) -> list[tuple[torch.Tensor, ...]]:
@@ -101,8 +119,8 @@ def test_wrong_operands_are_refused(name: str) -> None:
         assert entry.infer(types, node.attributes)
         with pytest.raises(ShapeError):
             entry.infer([], node.attributes)
-        with pytest.raises(ShapeError, match="float32"):
-            entry.infer([TensorType(type_.shape, "int32") for type_ in types], node.attributes)
+        with pytest.raises(ShapeError, match=r"takes .*, not float16"):
+            entry.infer([TensorType(type_.shape, "float16") for type_ in types], node.attributes)
         if name not in ("cat", "stack"):
             with pytest.raises(ShapeError, match="operand"):
                 entry.infer([*types, *types, *types], node.attributes)
@@ -131,6 +149,7 @@ def test_attributes_of_the_wrong_kind_are_refused(name: str) -> None:
 
 
 FLAGS = {"bias", "ceil_mode", "count_include_pad", "keepdim"}
+FLAGS |= {"accumulate", "affine", "align_corners", "causal", "channelwise"}
 
 WRONG_SHAPES: list[tuple[str, list[tuple[int, ...]], dict[str, Any], str]] = [
     ("cat", [(1, 2, 3), (1, 2, 4)], {"dim": 1}, "differ outside dim 1"),

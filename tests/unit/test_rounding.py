@@ -73,6 +73,8 @@ CALLS = {
     "selu": (ATEN.selu.default, [(2, 3)], ()),
     "leaky_relu": (ATEN.leaky_relu.default, [(2, 9)], (-0.5,)),
     "gelu by tanh": (ATEN.gelu.default, [(2, 9)], ()),
+    "prod": (ATEN.prod.dim_int, [(2, 3)], (1,)),
+    "prod, kept": (ATEN.prod.dim_int, [(2, 3)], (-2, True)),
     "cumsum": (ATEN.cumsum.default, [(2, 3)], (1,)),
     "bilinear up": (ATEN.upsample_bilinear2d.vec, [(1, 2, 3, 4)], (None, False, [2.0, 2.0])),
     "bilinear down": (ATEN.upsample_bilinear2d.vec, [(1, 2, 4, 6)], ([2, 3], True, None)),
@@ -130,6 +132,22 @@ def test_division_by_an_interval_around_zero_makes_no_claim():
     result = RULES["aten.div"](Call(ATEN.div.Tensor, (first, second), {}))
     assert result.high.tolist()[0] == float("inf")
     assert result.low[1] == pytest.approx(0.5, rel=1e-5)
+
+
+def test_a_rounded_quotient_is_rounded_at_both_ends():
+    first = Interval(torch.tensor([1.2, -1.2, 0.5]), torch.tensor([1.4, -1.1, 1.5]))
+    for mode, low, high in (("floor", [1, -2, 0], [1, -2, 1]), ("trunc", [1, -1, 0], [1, -1, 1])):
+        result = RULES["aten.div"](Call(ATEN.div.Tensor_mode, (first, 1.0), {"rounding_mode": mode}))
+        assert (result.low.tolist(), result.high.tolist()) == (low, high)
+
+
+def test_argmax_may_be_any_place_that_may_hold_the_largest():
+    item = Interval(torch.tensor([[0.0, 1.0, 0.5], [2.0, 2.0, 0.0]]), torch.tensor([[0.9, 1.1, 1.0], [2.0, 2.0, 0.0]]))
+    sure = RULES["aten.argmax"](Call(ATEN.argmax.default, (item, 1), {}))
+    assert sure.tolist() == [1, 0]  # of equal ones the first
+    wide = Interval(item.low, item.high + torch.tensor([0.0, 0.0, 0.5]))
+    unsure = RULES["aten.argmax"](Call(ATEN.argmax.default, (wide, -1, True), {}))
+    assert (unsure.low.tolist(), unsure.high.tolist()) == ([[1.0], [0.0]], [[2.0], [0.0]])
 
 
 def test_a_16_bit_table_may_interpolate_and_an_8_bit_one_may_not():

@@ -134,6 +134,19 @@ def _times(first: Interval, second: Interval) -> Interval:
     return with_slack(extremes(corners), 4)  # type: ignore[no-any-return]
 
 
+def factoring(call: Call) -> Interval:
+    """prod along one dimension."""
+    item, dim = call.args[0], call.argument(1, "dim", None)
+    keep = bool(call.argument(2, "keepdim", False))
+    if dim is None:
+        item, dim = Interval(item.low.reshape(-1), item.high.reshape(-1)), 0
+    parts = [Interval(low, high) for low, high in zip(item.low.unbind(dim), item.high.unbind(dim), strict=True)]
+    result = parts[0]
+    for part in parts[1:]:
+        result = _times(result, part)
+    return Interval(result.low.unsqueeze(dim), result.high.unsqueeze(dim)) if keep else result
+
+
 def _square(item: Interval) -> Interval:
     least = torch.where((item.low <= 0) & (item.high >= 0), 0.0, torch.minimum(item.low.abs(), item.high.abs()))
     result = Interval(least * least, item.magnitude * item.magnitude)
@@ -142,12 +155,13 @@ def _square(item: Interval) -> Interval:
 
 
 def dividing(call: Call) -> Interval:
-    """Quotients where the divisor keeps its sign; no claim elsewhere."""
+    """Quotients, rounded or not, where the divisor keeps its sign; no claim elsewhere."""
     first, second = (as_interval(item) for item in call.args[:2])
-    if call.kwargs.get("rounding_mode") is not None:
-        raise ValueError("a rounded quotient has no rule")  # unjudged
     corners = [a / b for a in (first.low, first.high) for b in (second.low, second.high)]
     result: Interval = with_slack(extremes(corners), 6)
+    rounded = {"floor": torch.floor, "trunc": torch.trunc}.get(call.kwargs.get("rounding_mode") or "")
+    if rounded is not None:
+        result = Interval(rounded(result.low), rounded(result.high))
     return unclaimed_where(((second.low <= 0) & (second.high >= 0)).expand(result.low.shape), result)
 
 
@@ -155,6 +169,22 @@ def choosing_extreme(call: Call) -> Any:
     """minimum and maximum: monotone, plus the common unit of their operands."""
     result = paired(call.at("low"), call.at("high"))
     return result.widened(freedom.common_unit(call.operands))
+
+
+def placing(call: Call) -> Any:
+    """argmax and argmin: every place whose element may be the extreme one; of equal ones the first."""
+    item, dim, keep = call.args[0], call.argument(1, "dim", None), bool(call.argument(2, "keepdim", False))
+    low, high = (item.low, item.high) if call.name == "argmax" else (-item.high, -item.low)
+    if dim is None:
+        low, high, dim, keep = low.reshape(-1), high.reshape(-1), 0, False
+    shape = [1] * low.dim()
+    shape[dim] = -1
+    places = torch.arange(low.shape[dim]).reshape(shape)
+    top = low.amax(dim, keepdim=True)
+    sure = torch.where(low == top, places, low.shape[dim]).amin(dim, keepdim=True)
+    possible = (high > top) | ((high >= top) & (places <= sure))
+    first = torch.where(possible, places, low.shape[dim]).amin(dim, keepdim=keep)
+    return paired(first, torch.where(possible, places, -1).amax(dim, keepdim=keep))
 
 
 def absolute(call: Call) -> Interval:
@@ -248,6 +278,9 @@ RULES: dict[str, Rule] = {
     "aten.upsample_bilinear2d": resizing,
     "aten.batch_norm": batch_normalizing,
     "aten.addmm": affine,
+    "aten.argmax": placing,
+    "aten.argmin": placing,
+    "aten.prod": factoring,
     "aten.abs": absolute,
     "aten.neg": lambda call: Interval(call.at("high"), call.at("low")),
 }

@@ -1,0 +1,115 @@
+"""Bitwise operators and shifts of integers; bitwise operators of truth values as well.
+
+The second operand is a number (attribute ``number``) or a tensor of integers. Numbers and shifts are
+small and not negative, so that no result leaves int32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
+
+from generators.ops.comparison import INTEGERS
+from generators.rules import integer, one, typed
+from generators.sizes import one_in
+from harness.case.case import Attributes, TensorType
+from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
+
+MOST_SHIFT = 8
+_DTYPES = ("bool", *INTEGERS)
+_ATTRIBUTES = {"number": "a number, or null with two operands"}
+_TAGS = frozenset({"elementwise", "bitwise"})
+
+
+def _takes(*dtypes: str) -> Callable[[TensorType], bool]:
+    return lambda type_: type_.dtype in dtypes
+
+
+def _infer(dtypes: tuple[str, ...], most: int) -> Callable[[Types, Attributes], tuple[TensorType, ...]]:
+    def infer(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+        if attributes["number"] is not None:
+            value = integer(attributes, "number")
+            require(0 <= value < most, f"number {value} is not from 0 to below {most}")
+            (shape,) = typed(types, tuple(name for name in dtypes if name != "bool"))
+            return one(shape, dtype=types[0].dtype)
+        first, second = typed(types, dtypes, dtypes)
+        if first != second or types[0].dtype != types[1].dtype:
+            raise ShapeError("takes two operands of one shape and dtype")
+        return one(first, dtype=types[0].dtype)
+
+    return infer
+
+
+def _draw(most: int) -> Callable[[Draw, Pool, str], Choice]:
+    def draw_second(draw: Draw, pool: Pool, name: str) -> Choice:
+        type_ = pool.type_of(name)
+        if type_.dtype == "bool":
+            return Choice((name, pool.operand(type_)), {"number": None})
+        if one_in(draw, 2):
+            return Choice((name,), {"number": draw(st.integers(0, most - 1))})
+        return Choice((name, pool.indices(type_, most)), {"number": None})
+
+    return draw_second
+
+
+def _call(text: str) -> Callable[[Sequence[str], Attributes, Types], str]:
+    def call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
+        other = repr(attributes["number"]) if len(operands) == 1 else operands[1]
+        return text.format(operands[0], other)
+
+    return call
+
+
+def _shift_below(types: Types, attributes: Attributes) -> tuple[int | None, ...]:
+    return (None,) if len(types) == 1 else (None, MOST_SHIFT)
+
+
+def _binary(name: str, sign: str) -> Operator:
+    return Operator(
+        name,
+        f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        _takes(*_DTYPES),
+        _draw(64),
+        _infer(_DTYPES, 64),
+        call=_call(f"{{}} {sign} {{}}"),
+        attributes=_ATTRIBUTES,
+        tags=_TAGS,
+    )
+
+
+def _shift(name: str, sign: str) -> Operator:
+    return Operator(
+        name,
+        f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        _takes(*INTEGERS),
+        _draw(MOST_SHIFT),
+        _infer(INTEGERS, MOST_SHIFT),
+        call=_call(f"{{}} {sign} {{}}"),
+        below=_shift_below,
+        attributes=_ATTRIBUTES,
+        tags=_TAGS,
+    )
+
+
+def _infer_not(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    (shape,) = typed(types, _DTYPES)
+    return one(shape, dtype=types[0].dtype)
+
+
+OPERATORS = (
+    _binary("bitwise_and", "&"),
+    _binary("bitwise_or", "|"),
+    _binary("bitwise_xor", "^"),
+    _shift("bitwise_left_shift", "<<"),
+    _shift("bitwise_right_shift", ">>"),
+    Operator(
+        "bitwise_not",
+        "aten::bitwise_not(Tensor self) -> Tensor",
+        _takes(*_DTYPES),
+        lambda draw, pool, name: Choice((name,)),
+        _infer_not,
+        call=lambda operands, attributes, types: f"torch.bitwise_not({operands[0]})",
+        tags=_TAGS,
+    ),
+)

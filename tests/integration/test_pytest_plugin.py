@@ -22,6 +22,7 @@ pool.Pool = functools.partial(pool.Pool, command=(sys.executable, "-m", "tests.s
 def project(pytester, monkeypatch):
     """A project with a few tests, whose armdiff workers are stand-ins."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hydra_pytest -p no:anyio -p no:kgb")  # a second of every process
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_own="import pytest\n\n@pytest.mark.parametrize('n', range(12))\ndef test_own(n): pass\n")
     return pytester

@@ -68,7 +68,7 @@ class Tally:
         for finding in result.findings:
             finding = classified(finding, bugs)
             entry = entries.get(finding.entry) if finding.known else None
-            upstream = (*entry.status.upstream, f"corpus entry {entry.name}")[0] if entry else None
+            upstream = (*entry.status.reports, f"corpus entry {entry.name}")[0] if entry else None
             self.findings.append(msgspec.structs.replace(finding, upstream=upstream))
         self.unrepeated += result.unrepeated
         for leg, state in result.legs.items():

@@ -195,7 +195,7 @@ class EntryItem(pytest.Item):
         entry = read_entry(self.path.parent)
         result = _pool(self.config).run_one(Task(case=str(entry.folder / "case.json")))
         row = held_against_status(entry, result, datetime.date.today())
-        reason = ", ".join((f"{row.outcome}: {entry.status.title}", *entry.status.upstream[:1]))
+        reason = ", ".join((f"{row.outcome}: {entry.status.title}", *entry.status.reports[:1]))
         unjudged = UnjudgedTally()
         unjudged.add(result.unjudged)
         if row.counts:

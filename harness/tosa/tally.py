@@ -79,7 +79,7 @@ class VelaTally:
 
     def _upstream(self, finding: Finding) -> str | None:
         entry = next((item for item in self.corpus if finding.known and item.name == finding.entry), None)
-        return None if entry is None else (*entry.status.upstream, f"corpus entry {entry.name}")[0]
+        return None if entry is None else (*entry.status.reports, f"corpus entry {entry.name}")[0]
 
     def _stored(self, program: Program) -> str:
         """Write the program's folder; its file."""

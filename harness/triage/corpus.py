@@ -4,7 +4,7 @@
 
     title = "aten.cat of constants folds with raw codes"
     package = "executorch"          # whose bug it is (the default), or "ethos-u-vela", "torchao", "tosa-tools"
-    upstream = ["https://github.com/pytorch/executorch/issues/18971"]
+    upstream = ["https://github.com/pytorch/executorch/issues/18971"]  # reports; pull requests about it
     expires = 2027-06-30            # look at the entry again by then
     operators = ["ramp", "cat"]     # what a graph must contain, in order, for a finding to be like this bug;
                                     # "relu|hardtanh" stands for either
@@ -93,6 +93,11 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     harmless: str = ""
     note: str = ""
     lines: dict[str, Expectation] = {}
+
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """The links that report the bug; others are pull requests that introduced it, or mended it later."""
+        return tuple(link for link in self.upstream if "/pull/" not in link)
 
     def expected(self, basis: Basis) -> Expectation | None:
         """The expectation that holds for a set of packages, if one does.

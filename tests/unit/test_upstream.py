@@ -10,7 +10,7 @@ from harness.corrections import corrections
 from harness.reports.bugs.page import Facts
 from harness.reports.bugs.verifying import NEEDS_ENGINE, SHOWS, Verified
 from harness.reports.upstream.causes import Cause, by_tracker, causes
-from harness.reports.upstream.page import MOST_LINES, body_lines, evidence_of, issue_text, patches, shows_on
+from harness.reports.upstream.page import MOST_LINES, body_lines, evidence_of, index, issue_text, patches, shows_on
 from harness.triage.corpus import default_corpus, entries, read_entry
 from tests.unit.bugs import ETHOS, NUMERIC, RELEASES, case, found
 
@@ -127,6 +127,15 @@ def test_versions_are_those_of_the_package_whose_bug_it_is():
     assert shows_on(entry("neg-ignores-scale").status, "executorch") == (
         "executorch 1.5.1, 1.4.1; not 1.3.1, 1.2.0, 1.1.0"
     )
+
+
+def test_a_pull_request_that_brought_a_bug_does_not_report_it(tmp_path):
+    brought, reported = "https://github.com/o/r/pull/1", "https://github.com/o/r/issues/2"
+    (tmp_path / "case.json").write_bytes(encode_case(case()))
+    for links, said in (([brought], "not reported, as far as is known"), ([brought, reported], reported)):
+        (tmp_path / "status.toml").write_text(f'title = "x"\nexpires = 2027-01-01\nupstream = {links}\n')
+        *_, row = index([(Cause(read_entry(tmp_path)), "x.md", "executorch 1.5.1")])
+        assert row == f"| [x.md](x.md) | x | executorch 1.5.1 | {said} |"
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def _bucket(run: Run, drawn: Drawn, key: str, group: Sequence[Seen], minimized: 
         pass_name=next((item.finding.pass_name for item in group if item.finding.pass_name), None),
         entry=first.entry.name if first.entry else "",
         title=first.entry.status.title if first.entry else _title(first.finding, shown),
-        upstream=first.entry.status.upstream if first.entry else (),
+        upstream=first.entry.status.reports if first.entry else (),
         seen=tuple(ordered),
         like=first.like,
         cases=frozenset(item.number for item in group),

@@ -164,5 +164,5 @@ def index(causes: Sequence[tuple[Cause, str, str]]) -> Iterator[str]:
     yield "| file | what goes wrong | shows on | upstream |"
     yield "|---|---|---|---|"
     for cause, name, shows in causes:
-        links = ", ".join(cause.head.status.upstream) or "not reported, as far as is known"
+        links = ", ".join(cause.head.status.reports) or "not reported, as far as is known"
         yield f"| [{name}]({name}) | {cause.head.status.title} | {shows} | {links} |"

@@ -46,6 +46,13 @@ def test_a_workaround_does_not_make_two_bugs_one():
     assert [item.workaround for item in fixes() if "vela-reduction-of-slice" in item.entries] == [True]
 
 
+def test_what_one_correction_does_to_bugs_of_two_packages_does_not_make_them_one():
+    """A clamp that ExecuTorch lacks also keeps a pattern away from a bug of Vela's."""
+    chosen = [entry("qmin-lost"), entry("vela-u85-chained-int16-tables")]
+    assert [item.name for item in fixes() if {"qmin-lost", "vela-u85-chained-int16-tables"} <= set(item.entries)]
+    assert [cause.others for cause in causes(chosen, fixes())] == [(), ()]
+
+
 def test_wrong_values_come_before_crashes_and_harmless_bugs_last():
     names = [
         "qmin-lost",

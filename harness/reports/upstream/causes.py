@@ -71,7 +71,7 @@ def causes(chosen: Iterable[Entry], corrections: Collection[Correction]) -> list
     groups: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
     for entry in chosen:
         edits = tuple(sorted(item.name for item in corrections if entry.name in item.entries and not item.workaround))
-        groups[edits or (f"entry {entry.name}",)].append(entry)
+        groups[(entry.status.package, *(edits or (f"entry {entry.name}",)))].append(entry)
     ordered = (sorted(group, key=_harm) for group in groups.values())
     return sorted((Cause(first, tuple(rest)) for first, *rest in ordered), key=lambda cause: _harm(cause.head))
 

@@ -22,7 +22,7 @@ MOST_LINES = 60
 """Lines of a page before its script."""
 LONGEST_PATCH = 12
 """Lines of a patch that is shown in the page."""
-_COMPARED = 5
+_COMPARED = 4
 """Lines of wrong values that are shown: what is wrong, and one table."""
 _OUTCOMES = {
     "equal": "another program with the same outputs",

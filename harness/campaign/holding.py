@@ -2,6 +2,7 @@
 
 Two runs in one folder would write their lines between each other's, and move each other's files aside. The lock's
 file says who holds it: process, since when, and its command. It stays behind, and means nothing without a holder.
+Nobody removes it: whoever waits for a file that another process unlinks would hold a lock that nobody else sees.
 """
 
 from __future__ import annotations

@@ -70,7 +70,8 @@ class Answer:
         said = verdict_of(self.problems, allow_known=self.allow_known)
         judged = self.tally.cases - len(self.tally.problems)
         if judged < len(self.targets):  # an interrupt, or a target that could not be run: silence says nothing of it
-            said = f"only {judged} of {counted_as(len(self.targets), 'target')} judged: {said}"
+            some = f"only {judged} of {counted_as(len(self.targets), 'target')} judged: {said}"
+            said = some if judged or self.problems else "no target was judged"
         yield with_unjudged(said, self.tally)
 
     def _in_full(self, problem: Problem) -> Iterator[str]:

@@ -195,4 +195,5 @@ def test_silence_about_a_target_that_was_not_judged_is_no_verdict_of_it():
     assert [*Answer(tally, SUBJECT, TARGETS[:1]).lines("quiet")][-1] == "nothing found"
     assert [*Answer(tally, SUBJECT, TARGETS).lines("quiet")][-1].startswith("only 1 of 2 targets judged: nothing found")
     tally.add(CaseResult(case="d.json", problem="no room on the disk"))
+    assert [*Answer(Tally(), SUBJECT, TARGETS).lines("quiet")][-1] == "no target was judged"
     assert [*Answer(tally, SUBJECT, TARGETS).lines("quiet")][-1].startswith("only 1 of 2 targets judged: nothing found")

@@ -297,14 +297,15 @@ def _origin(
 
 
 def _unmade(block: TosaBlock, trials: Trials, step: int, tensor: str) -> str:
-    """A tensor; or, where an earlier step has made it, what follows it with the same values on every draw.
+    """A tensor; or, where an earlier step has made it, a reduction of it that has the same values on every draw.
 
     A reduction over an axis of one element has the values of its operand. A step that gets them wrong although the
     operand is there already does not make the operand again.
     """
     made = {name for index, name in trials.known.shown.items() if index < step}
     while tensor in made:
-        following = [name for reader in block.readers(tensor) for name in reader.outputs]
+        readers = [reader for reader in block.readers(tensor) if reader.op.startswith("REDUCE_")]
+        following = [name for reader in readers for name in reader.outputs]
         if len(following) != 1 or not all(_alike(run.values, tensor, following[0]) for run in trials.runs):
             break
         tensor = following[0]

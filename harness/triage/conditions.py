@@ -90,6 +90,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     :param through: names of the operators that may stand between those of the path, joined by ``|``.
     :param shows: the findings that it speaks of, as ``oracle/kind`` or ``oracle``; none: see ``Known``.
     :param graph: which kind of graph it speaks of.
+    :param families: target families (``ethos-u85``) whose findings it proves, where an entry's families do not show its
+        bug at the same places; none: all of the entry's.
     """
 
     path: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     through: str = THROUGH
     shows: tuple[str, ...] = ()
     graph: GraphKind = "tosa"
+    families: tuple[str, ...] = ()
 
     def holds(self, place: Place) -> bool:
         """Does it hold at this place?"""

@@ -108,7 +108,9 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
         return not self.recipe or self.recipe in finding.recipe.split(",")
 
     def _is_about(self, condition: Condition, finding: Finding) -> bool:
-        """Does the condition speak of findings of this kind? Without a word on it, of the entry's own."""
+        """Does it speak of findings of this kind and target? Without a word on the kind, of the entry's own."""
+        if condition.families and parse_target(finding.target).family not in condition.families:
+            return False
         kind = kind_of_bucket(any_range(finding.bucket))
         shows = condition.shows or (kind_of_bucket(any_range(self.bucket)),)
         if kind in _VALUES and (VALUES in shows or any(item in _VALUES for item in shows)):

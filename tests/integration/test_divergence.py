@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from generators.tosa_graph import PROPAGATE, TosaGraph
 from harness.artifacts.tosa import decode_tosa
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.commands import decode_commands
-from harness.locate.divergence import compare_delegate, random_draws
+from harness.evidence.agreement import DIFFERS_FROM_TOSA
+from harness.locate.divergence import compare_delegate, random_draws, tensors_of_steps
 from harness.locate.divergence.reference import all_values, computed, exposing
 from harness.pipeline.legs.tosa_reference import run_flatbuffer
+from harness.tosa.compiling import compile_flatbuffer
+from harness.tosa.judging import judge
+from harness.tosa.translating import to_flatbuffer
 from tests.exactness.building import Graph
 from tests.integration.conftest import relu_join_case
 from tests.unit.ethosu.assembling import STOP, U55, feature_map, io, kernel, ofm, operation, payload
@@ -147,3 +152,29 @@ def test_random_draws_cover_the_range_and_repeat():
         np.concatenate([array.ravel() for draw in one[1::2] for array in draw.arrays]), (-128, 127, 0, -1, 1)
     )
     assert 0.4 < special.mean() < 0.6
+
+
+def test_an_operand_that_is_there_already_is_not_what_a_wrong_step_makes():
+    """A minimum over an axis of one element, without that axis: Vela 5.1.0 subtracts it wrongly on Ethos-U55."""
+    graph = TosaGraph("u55")
+    joined = graph.add(
+        "CONCAT", [graph.input((3, 3, 8, 1), "INT8"), graph.input((3, 5, 8, 1), "INT8")], (3, 8, 8, 1), "INT8", Axis=1
+    )
+    least = graph.add("REDUCE_MIN", [joined], joined.shape, "INT8", Axis=3, NanMode=PROPAGATE)
+    graph.add("RESHAPE", [least, graph.dims((3, 8, 8))], (3, 8, 8), "INT8")
+    found = judge(graph.program(), "ethos-u55-128")
+    assert [(item.kind, item.signature) for item in found.mismatches] == [(DIFFERS_FROM_TOSA, "REDUCE_MIN")]
+
+
+def test_a_step_that_writes_into_a_join_makes_the_operand():
+    graph = TosaGraph("u55")
+    x, y = graph.input((1, 8, 8, 4), "INT8"), graph.input((1, 8, 8, 4), "INT8")
+    pooled = graph.add(
+        "MAX_POOL2D", [x], x.shape, "INT8", Kernel=(3, 3), Stride=(1, 1), Pad=(1, 1, 1, 1), NanMode=PROPAGATE
+    )
+    graph.add("CONCAT", [pooled, y], (1, 16, 8, 4), "INT8", Axis=1)
+    tosa = to_flatbuffer(graph.program())
+    made = tensors_of_steps(
+        tosa, compile_flatbuffer(tosa, "ethos-u55-128"), "ethos-u55-128", random_draws(tosa, 1, 0)[0]
+    )
+    assert pooled.name in made.values()

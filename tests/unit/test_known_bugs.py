@@ -69,6 +69,12 @@ def test_families_and_recipe_bound_a_condition():
     assert classified(finding(recipe="a16w8,io=same"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
 
 
+def test_a_condition_of_another_target_proves_nothing():
+    for family, known in (("ethos-u85", False), ("ethos-u55", True)):
+        only = msgspec.structs.replace(CONDITION, families=(family,))
+        assert classified(finding(), [msgspec.structs.replace(BATCHED, conditions=(only,))]).known is known
+
+
 def test_a_proof_by_correction_stands_as_long_as_the_corpus_has_the_entry():
     done = proved(finding(), "batched", ("fix",))
     bare = msgspec.structs.replace(BATCHED, conditions=())

@@ -1,8 +1,9 @@
 """Places from graphs: the operators around a tensor, with their facts."""
 
 import numpy as np
+import pytest
 
-from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
+from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor
 from harness.evidence.inspection.surroundings import INPUT, case_place, tosa_place
 from tests.unit.observations import CASE
 
@@ -78,3 +79,16 @@ def test_a_case_s_whole_graph_is_a_place_in_which_every_operator_may_be_wrong():
     assert place is not None
     assert (place.graph, [item.op for item in place.operators], place.here) == ("aten", ["relu"], (0,))
     assert {"rank": 2, "elements": 4, "input": 1, "output": 1}.items() <= place.operators[0].facts.items()
+
+
+@pytest.mark.parametrize(("start", "behind"), [((0, 0, 0, 0), 0), ((0, 0, 2, 0), 1)])
+def test_a_slice_says_whether_it_begins_behind_the_first_element(start, behind):
+    tensors = {
+        "x": TosaTensor("x", (1, 2, 4, 3), "INT8"),
+        "start": TosaTensor("start", (4,), SHAPE, np.array(start, "<i8").tobytes()),
+        "y": TosaTensor("y", (1, 2, 2, 3), "INT8"),
+    }
+    operators = (TosaOperator(0, "SLICE", ("x", "start"), ("y",), {}),)
+    place = tosa_place(TosaBlock("main", ("x",), ("y",), operators, tensors), ["y"], {})
+    assert place is not None
+    assert {"outer": -2, "inner": -2, "behind": behind}.items() <= place.operators[-1].facts.items()

@@ -12,8 +12,9 @@ Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), `
 ``narrow_stride`` (the largest stride along an axis on which the result has one element, or 0). Reductions
 and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the
 last axis stays what it is) and ``ones_only`` (only axes of size one come or go). TRANSPOSE has ``moved`` (axes of more
-than one element that change their order). SLICE has ``cut`` (axes that lose something) and ``outer`` (the first of
-them, from the back). TILE has ``times``.
+than one element that change their order). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
+them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
+``times``.
 """
 
 from __future__ import annotations
@@ -272,7 +273,10 @@ def _movement_facts(
         return {"moved": sum(one > other for one, other in pairwise(order)), "moves_first": _moves_first(order, shape)}
     if operator.op in ("SLICE", "PAD"):
         cut = [axis - len(shape) for axis, (one, other) in enumerate(zip(shape, result, strict=True)) if one != other]
-        return {"cut": len(cut), "outer": min(cut, default=0), "inner": max(cut, default=0)}
+        found: dict[str, Fact] = {"cut": len(cut), "outer": min(cut, default=0), "inner": max(cut, default=0)}
+        if operator.op == "SLICE" and len(tensors) > 1 and tensors[1].data is not None:
+            found["behind"] = int(any(start > 0 for start in tensors[1].values().ravel()))
+        return found
     if operator.op == "TILE":
         multiples = tensors[1].values() if len(tensors) > 1 and tensors[1].data is not None else ()
         return {"times": max((int(item) for item in multiples), default=1)}

@@ -47,7 +47,8 @@ class Explanation:
 
     :param steps: by index; the others are waits and the like.
     :param owners: who wrote what last, at the end.
-    :param shown: for explained steps, the tensor with most information of those that explain it.
+    :param shown: for explained steps, the tensor that they make: one that a step makes alone before one of which it
+        makes a part (the operand of a CONCAT before its result), then the one with most information.
     """
 
     steps: Mapping[int, Stored]
@@ -93,16 +94,19 @@ def explain(runs: Sequence[Run]) -> Explanation:
         others.append({key: bits for key, (bits, _) in other.held.items()})
         copies &= also
     explained, seen = set[int](), set[int]()
-    best: dict[int, tuple[float, str]] = {}
+    best: dict[int, tuple[bool, float]] = {}
+    shown: dict[int, str] = {}
     for key, (bits, covered) in main.held.items():
-        if all(key in held for held in others):
-            total = bits + sum(held[key] for held in others)
-            seen |= covered
-            if total >= ENOUGH_BITS:
-                explained |= covered
-                for index in covered:
-                    best[index] = max(best.get(index, (0.0, "")), (total, key[0]))
-    shown = {index: tensor for index, (_, tensor) in best.items()}
+        if not all(key in held for held in others):
+            continue
+        total = bits + sum(held[key] for held in others)
+        seen |= covered
+        explained |= covered if total >= ENOUGH_BITS else set()
+        for index in covered & main.steps.keys():
+            alone = runs[0].values[key[0]].size == main.steps[index].values.size
+            if total and (alone, total) > best.get(index, (False, 0.0)):  # of equals the first: it is made first
+                best[index], shown[index] = (alone, total), key[0]
+    shown = {index: tensor for index, tensor in shown.items() if index in explained}
     return Explanation(main.steps, main.owners, main.catalogue, explained, seen, copies, shown)
 
 

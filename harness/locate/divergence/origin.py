@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from harness.artifacts.tosa import TosaBlock
+from harness.case.arrays import Array
 from harness.case.place import Fact
 from harness.case.wording import counted_as
 from harness.ethosu.accelerator import Accelerator
@@ -268,7 +269,7 @@ def _origin(
     shown = _with_tensor(trials, found)
     tensor = trials.known.shown.get(found.step, "")
     if shown.guess.placement is not None:
-        tensor = shown.guess.placement.view.tensor
+        tensor = _unmade(block, trials, found.step, shown.guess.placement.view.tensor)
     command, producer = stored.step.command, block.producers.get(tensor)
     elements, of = shown.elements, block.tensors[tensor].elements if tensor else stored.values.size
     return Origin(
@@ -293,6 +294,26 @@ def _origin(
             "certain": int(not doubt),
         },
     )
+
+
+def _unmade(block: TosaBlock, trials: Trials, step: int, tensor: str) -> str:
+    """A tensor; or, where an earlier step has made it, a reduction of it that has the same values on every draw.
+
+    A reduction over an axis of one element has the values of its operand. A step that gets them wrong although the
+    operand is there already does not make the operand again.
+    """
+    made = {name for index, name in trials.known.shown.items() if index < step}
+    while tensor in made:
+        readers = [reader for reader in block.readers(tensor) if reader.op.startswith("REDUCE_")]
+        following = [name for reader in readers for name in reader.outputs]
+        if len(following) != 1 or not all(_alike(run.values, tensor, following[0]) for run in trials.runs):
+            break
+        tensor = following[0]
+    return tensor
+
+
+def _alike(values: Mapping[str, Array], one: str, other: str) -> bool:
+    return one in values and other in values and np.array_equal(values[one].ravel(), values[other].ravel())
 
 
 def operation_of(step: Step, accelerator: Accelerator) -> str:

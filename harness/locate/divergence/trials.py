@@ -42,7 +42,7 @@ class Trials:
     """The runs of one comparison, what is known of them, and how many trials are left."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        self.main, self._runs = runs[0], runs
+        self.main, self.runs = runs[0], runs
         self.known: Explanation = explain(runs)
         self._work = self._count = 0
 
@@ -59,7 +59,7 @@ class Trials:
         for guess in guesses:
             if self.exhausted:
                 return None
-            if all(self._repairs(guess, run) for run in self._runs):
+            if all(self._repairs(guess, run) for run in self.runs):
                 return self._found(guess)
         return None
 
@@ -70,14 +70,14 @@ class Trials:
                 return None
             if all(
                 (left := self._wrong(guess, run)) is not None and left <= _REMAINING * before
-                for run, before in zip(self._runs, self._wrong_before, strict=True)
+                for run, before in zip(self.runs, self._wrong_before, strict=True)
             ):
                 return self._found(guess)
         return None
 
     @cached_property
     def _wrong_before(self) -> list[int]:
-        return [_differing(run.player.outputs({}), run) or 0 for run in self._runs]
+        return [_differing(run.player.outputs({}), run) or 0 for run in self.runs]
 
     def _repairs(self, guess: Guess, run: Run) -> bool:
         return self._wrong(guess, run) == 0

@@ -2,8 +2,9 @@
 
 The TOSA files beside each entry's case are judged and reduced by the Vela engine; the fingerprint of the smallest
 program goes into ``status.toml``, the program beside it (``smallest.tosa``, ``smallest.json``). Fingerprints that an
-entry has are kept: a bug may have several faces. Nothing else of ``status.toml`` is touched. At the end it says which
-entries have one fingerprint, which means that they are one bug, or that the fingerprint says too little.
+entry has are kept: a bug may have several faces. A reduction that was cut short says nothing. Nothing else of
+``status.toml`` is touched. At the end it says which entries have one fingerprint, which means that they are one bug,
+or that the fingerprint says too little.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def main(folders: tuple[Path, ...], seconds: float) -> None:
         having: dict[str, list[str]] = defaultdict(list)
         for entry in chosen:
             cause = cause_of(entry, seconds)
-            if cause is not None:
+            if cause is not None and cause.ended:
                 add_fingerprint(entry, cause.fingerprint)
                 keep_smallest(entry.folder, cause)
                 having[cause.fingerprint].append(entry.name)
@@ -56,7 +57,7 @@ def main(folders: tuple[Path, ...], seconds: float) -> None:
 def _told(cause: Cause | None) -> str:
     if cause is None:
         return "its TOSA files show nothing without the module"
-    words = "" if cause.ended else ", cut short"
+    words = "" if cause.ended else ", cut short and not kept (more --seconds would end it)"
     return f"{len(cause.program.operators)} operators after {cause.seconds:.1f} s{words}: {cause.fingerprint}"
 
 

@@ -29,7 +29,7 @@ from harness.compat.velas import use_vela
 from harness.ethosu.accelerator import accelerator_named
 from harness.ethosu.machine import execute
 from harness.evidence.observation import CRASH
-from harness.pipeline.legs.tosa_reference import run_flatbuffer
+from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
 from harness.reports.bugs.executing import compared
 from harness.reports.bugs.script import environment
 from harness.tosa.causes import Cause
@@ -155,11 +155,16 @@ def executed_program(program: Program, tosa: bytes, accelerator: str) -> Execute
     first: Executed | None = None
     for seed in range(_SEEDS):
         for draw in draws(program, seed):
-            expected = run_flatbuffer(tosa, draw.arrays)
+            try:
+                expected = run_flatbuffer(tosa, draw.arrays)
+            except ReferenceModelError:
+                continue  # what comes of these inputs is not defined
             execution = execute(payload, io.payload_inputs(list(draw.arrays)), accelerator_named(accelerator))
             if execution.outputs is None:
                 return Executed(payload, draw.arrays, expected, stopped=str(execution.stopped))
-            actual = io.tosa_outputs(execution.outputs)
+            pairs = zip(io.tosa_outputs(execution.outputs), expected, strict=True)
+            # the reference model's binding returns no 48-bit tensors: there is nothing to hold such an output against
+            actual = [got if got.shape == wanted.shape else wanted for got, wanted in pairs]
             wrong = any((one != other).any() for one, other in zip(expected, actual, strict=True))
             found = Executed(payload, draw.arrays, expected, actual, wrong=wrong)
             if wrong:
@@ -177,7 +182,11 @@ def _shown(done: Executed) -> str:
     if done.stopped:
         return f"the stream cannot be executed: {done.stopped}"
     pairs = zip(done.expected, done.actual, strict=True)
-    return "\n".join(compared(f"output {place}", *pair) for place, pair in enumerate(pairs))
+    told = (
+        compared(f"output {place}", *pair) if pair[0].size else f"output {place}: 48 bits, which nothing here compares"
+        for place, pair in enumerate(pairs)
+    )
+    return "\n".join(told)
 
 
 def _what(finding: Finding) -> str:

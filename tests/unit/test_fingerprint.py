@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from harness.reports.bugs.fingerprints import add_fingerprint
+from harness.reports.bugs.smallest import with_smallest
 from harness.tosa.causes import Cause, Causes
 from harness.tosa.fingerprint import generalisations, worded
 from harness.tosa.program import Operator, Program, Tensor
@@ -163,3 +164,16 @@ def test_fingerprints_are_added_to_an_entry_and_nothing_else_changes(tmp_path):
     file.write_text(STATUS)
     before = read_entry(tmp_path).status
     assert all(getattr(before, name) == value for name, value in vars(kept).items())
+
+
+@pytest.mark.parametrize("report", ["# A bug\n\n### TOSA file\n\nbelow\n", "# A bug\n\n### Versions\n\nbelow\n"])
+def test_a_report_has_the_smallest_program_once(report: str):
+    shown = msgspec.structs.replace(finding(), message="all is wrong")
+    cause = Cause("values: this", PADDED, shown, ("ethos-u55-128",), {}, 0, 0.0, True)
+    text = with_smallest(with_smallest(report, cause), cause)
+    assert text.count("### Smallest TOSA file") == text.count("`smallest.tosa`") == 1
+    assert "v1: INT8 [1, 3, 1] = PAD(v0, [0, 0, 1, 0, 0, 0], 0)" in text
+    assert "all is wrong. It shows on ethos-u55-128" in text
+    assert text.count("below") == 1
+    wanted = ("# A bug", "### Smallest", "### TOSA file") if "### TOSA" in report else ("### Versions", "### Smallest")
+    assert [text.find(word) for word in wanted] == sorted(text.find(word) for word in wanted)

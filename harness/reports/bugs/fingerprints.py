@@ -1,10 +1,9 @@
 """``python -m harness.reports.bugs.fingerprints ENTRY…``: write the fingerprints of entries of Vela's bugs.
 
-The TOSA files beside each entry's case are judged and reduced by the Vela engine; the fingerprint of the smallest
-program goes into ``status.toml``, the program beside it (``smallest.tosa``, ``smallest.json``). Fingerprints that an
-entry has are kept: a bug may have several faces. A reduction that was cut short says nothing. Nothing else of
-``status.toml`` is touched. At the end it says which entries have one fingerprint, which means that they are one bug,
-or that the fingerprint says too little.
+The TOSA files beside each entry's case are judged and reduced by the Vela engine. The fingerprint of the smallest
+program goes into ``status.toml``, the program beside it (``smallest.tosa``) and into ``REPORT.md``. Fingerprints that
+an entry has are kept: a bug may have several faces. A reduction that was cut short says nothing. At the end it says
+which entries have one fingerprint: they are one bug, or the fingerprint says too little.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import click
 from harness.case.errors import ArmdiffError
 from harness.case.reading import read_case
 from harness.evidence.observation import CRASH
-from harness.reports.bugs.smallest import keep_smallest, smallest_program
+from harness.reports.bugs.smallest import keep_smallest, smallest_program, with_smallest
 from harness.tosa.causes import Cause
 from harness.tosa.reducing import SECONDS
 from harness.triage.corpus import Entry, entries
@@ -43,6 +42,9 @@ def main(folders: tuple[Path, ...], seconds: float) -> None:
             if cause is not None and cause.ended:
                 add_fingerprint(entry, cause.fingerprint)
                 keep_smallest(entry.folder, cause)
+                report = entry.folder / "REPORT.md"
+                if report.exists():
+                    report.write_text(with_smallest(report.read_text(), cause))
                 having[cause.fingerprint].append(entry.name)
             click.echo(f"{entry.name}: {_told(cause)}")
             sys.stdout.flush()

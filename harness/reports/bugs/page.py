@@ -27,13 +27,12 @@ from harness.compat.vela import default_configuration
 from harness.corrections.correction import Correction
 from harness.evidence.observation import CRASH, oracle_named
 from harness.reports.bugs.script import environment
-from harness.reports.bugs.smallest import TOSA
+from harness.reports.bugs.smallest import smallest_facts
 from harness.reports.bugs.telling import message, recipe_in_words, sentence, snippet, what_is_wrong
 from harness.reports.bugs.tosa_text import tosa_text
 from harness.reports.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
 from harness.reports.reporting.words import operator_name
 from harness.tosa.causes import Cause
-from harness.tosa.program import lines as program_lines
 from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Status
 from harness.triage.findings import Finding, measured_size
@@ -117,7 +116,7 @@ def context(facts: Facts) -> dict[str, Any]:
         "recipe": recipe_in_words(case.recipe),
         "target": case.target,
         "graphs": [(name, tosa_text(data)) for name, data in facts.verified.files.items() if name.endswith(".tosa")],
-        "smallest": _smallest(facts.smallest),
+        "smallest": smallest_facts(facts.smallest),
         "outcome": facts.verified.outcome,
         "io": [name for name in facts.verified.files if name.endswith(IO_FILE)],
         "executed": facts.executed,
@@ -141,20 +140,6 @@ def context(facts: Facts) -> dict[str, Any]:
         "edited": parse_recipe(case.recipe).edited,
         "weights": case.tensors is not None,
         "bucket": finding.bucket,
-    }
-
-
-def _smallest(cause: Cause | None) -> dict[str, str]:
-    """What is told of the smallest program: its operators a line each, where it shows, how it is judged again."""
-    if cause is None:
-        return {}
-    return {
-        "lines": "\n".join(program_lines(cause.program)),
-        "families": " and ".join(cause.families),
-        "message": sentence(cause.finding.message),
-        "fingerprint": cause.fingerprint,
-        "file": TOSA,
-        "target": cause.finding.target,
     }
 
 

@@ -6,6 +6,7 @@ them in its own way: the first file that shows the same kind of thing on the cas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,9 +16,10 @@ from harness.case.target import parse_target
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE
 from harness.evidence.observation import CRASH
+from harness.reports.bugs.script import environment
 from harness.tosa.causes import Cause, Reducer
 from harness.tosa.engine import BLOCK, Plan, run
-from harness.tosa.program import Program, encode
+from harness.tosa.program import Program, encode, lines
 from harness.tosa.reducing import SECONDS
 from harness.tosa.translating import from_flatbuffer, to_flatbuffer
 from harness.triage.buckets import VELA_STAGE, any_family
@@ -25,6 +27,7 @@ from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, classified, shown_kind
 
 TOSA, JSON = "smallest.tosa", "smallest.json"
+HEADING = "### Smallest TOSA file"
 _SEEDS = 4
 
 
@@ -71,3 +74,26 @@ def keep_smallest(folder: Path, cause: Cause) -> None:
     """Write the program into a bug's folder, as Vela and as ``armdiff vela`` read it."""
     (folder / TOSA).write_bytes(to_flatbuffer(cause.program))
     (folder / JSON).write_bytes(encode(cause.program))
+
+
+def smallest_facts(cause: Cause | None) -> dict[str, str]:
+    """What is told of the smallest program: its operators a line each, where it shows, how it is judged again."""
+    if cause is None:
+        return {}
+    return {
+        "lines": "\n".join(lines(cause.program)),
+        "families": " and ".join(cause.families),
+        "message": cause.finding.message.rstrip(".") + ".",
+        "fingerprint": cause.fingerprint,
+        "file": TOSA,
+        "target": cause.finding.target,
+    }
+
+
+def with_smallest(report: str, cause: Cause) -> str:
+    """A report with the section on the smallest program, in place of the one that it has, or before the TOSA file."""
+    section = environment().get_template("smallest.jinja").render(smallest=smallest_facts(cause)).strip()
+    report = re.sub(rf"^{HEADING}\n.*?(?=^### |\Z)", "", report, flags=re.M | re.S)
+    at = report.find("\n### TOSA file")
+    at = len(report) if at < 0 else at
+    return f"{report[:at].rstrip()}\n\n{section}\n\n{report[at:].lstrip()}".rstrip() + "\n"

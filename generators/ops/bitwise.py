@@ -53,10 +53,11 @@ def _draw(most: int) -> Callable[[Draw, Pool, str], Choice]:
     return draw_second
 
 
-def _call(text: str) -> Callable[[Sequence[str], Attributes, Types], str]:
+def _call(sign: str, function: str) -> Callable[[Sequence[str], Attributes, Types], str]:
     def call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
-        other = repr(attributes["number"]) if len(operands) == 1 else operands[1]
-        return text.format(operands[0], other)
+        if len(operands) == 1:
+            return f"{operands[0]} {sign} {attributes['number']!r}"
+        return f"torch.{function}({operands[0]}, {operands[1]})"
 
     return call
 
@@ -72,7 +73,7 @@ def _binary(name: str, sign: str) -> Operator:
         _takes(*_DTYPES),
         _draw(64),
         _infer(_DTYPES, 64),
-        call=_call(f"{{}} {sign} {{}}"),
+        call=_call(sign, name),
         attributes=_ATTRIBUTES,
         tags=_TAGS,
     )
@@ -85,7 +86,7 @@ def _shift(name: str, sign: str) -> Operator:
         _takes(*INTEGERS),
         _draw(MOST_SHIFT),
         _infer(INTEGERS, MOST_SHIFT),
-        call=_call(f"{{}} {sign} {{}}"),
+        call=_call(sign, name),
         below=_shift_below,
         attributes=_ATTRIBUTES,
         tags=_TAGS,

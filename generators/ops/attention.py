@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from generators.rules import axis_of, flag, floats, integer, is_float, one, replaced
+from generators.rules import axis_of, broadcast, flag, floats, integer, is_float, one, replaced
 from generators.sizes import BUDGET, one_in, pick
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
@@ -19,11 +19,12 @@ from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 def _infer_sdpa(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     query, key, value = floats(types, 3)
     flag(attributes, "causal")
-    require(len(query) >= 3 and len(query) == len(key) == len(value), "takes three operands of one rank, 3 or more")
-    require(query[:-2] == key[:-2] == value[:-2], "batches or heads differ")
+    require(min(len(query), len(key), len(value)) >= 2, "takes ranks of 2 or more")
+    batch = broadcast(query[:-2] or (1,), key[:-2] or (1,), value[:-2] or (1,))
+    batch = batch if max(len(query), len(key), len(value)) > 2 else ()
     require(query[-1] == key[-1], f"depths {query[-1]} and {key[-1]} differ")
     require(key[-2] == value[-2], f"lengths {key[-2]} and {value[-2]} of key and value differ")
-    return one((*query[:-1], value[-1]))
+    return one((*batch, query[-2], value[-1]))
 
 
 def _draw_sdpa(draw: Draw, pool: Pool, name: str) -> Choice:

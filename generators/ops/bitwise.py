@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from generators.ops.comparison import INTEGERS
-from generators.rules import integer, one, typed
+from generators.rules import broadcast, integer, one, typed
 from generators.sizes import one_in
 from harness.case.case import Attributes, TensorType
-from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
+from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 MOST_SHIFT = 8
 _DTYPES = ("bool", *INTEGERS)
@@ -26,17 +26,15 @@ def _takes(*dtypes: str) -> Callable[[TensorType], bool]:
     return lambda type_: type_.dtype in dtypes
 
 
-def _infer(dtypes: tuple[str, ...], most: int) -> Callable[[Types, Attributes], tuple[TensorType, ...]]:
+def _infer(dtypes: tuple[str, ...]) -> Callable[[Types, Attributes], tuple[TensorType, ...]]:
     def infer(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
         if attributes["number"] is not None:
-            value = integer(attributes, "number")
-            require(0 <= value < most, f"number {value} is not from 0 to below {most}")
+            integer(attributes, "number")
             (shape,) = typed(types, tuple(name for name in dtypes if name != "bool"))
             return one(shape, dtype=types[0].dtype)
         first, second = typed(types, dtypes, dtypes)
-        if first != second or types[0].dtype != types[1].dtype:
-            raise ShapeError("takes two operands of one shape and dtype")
-        return one(first, dtype=types[0].dtype)
+        require(types[0].dtype == types[1].dtype, "takes two operands of one dtype")
+        return one(broadcast(first, second), dtype=types[0].dtype)
 
     return infer
 
@@ -53,10 +51,11 @@ def _draw(most: int) -> Callable[[Draw, Pool, str], Choice]:
     return draw_second
 
 
-def _call(text: str) -> Callable[[Sequence[str], Attributes, Types], str]:
+def _call(sign: str, function: str) -> Callable[[Sequence[str], Attributes, Types], str]:
     def call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
-        other = repr(attributes["number"]) if len(operands) == 1 else operands[1]
-        return text.format(operands[0], other)
+        if len(operands) == 1:
+            return f"{operands[0]} {sign} {attributes['number']!r}"
+        return f"torch.{function}({operands[0]}, {operands[1]})"
 
     return call
 
@@ -71,8 +70,8 @@ def _binary(name: str, sign: str) -> Operator:
         f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         _takes(*_DTYPES),
         _draw(64),
-        _infer(_DTYPES, 64),
-        call=_call(f"{{}} {sign} {{}}"),
+        _infer(_DTYPES),
+        call=_call(sign, name),
         attributes=_ATTRIBUTES,
         tags=_TAGS,
     )
@@ -84,8 +83,8 @@ def _shift(name: str, sign: str) -> Operator:
         f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         _takes(*INTEGERS),
         _draw(MOST_SHIFT),
-        _infer(INTEGERS, MOST_SHIFT),
-        call=_call(f"{{}} {sign} {{}}"),
+        _infer(INTEGERS),
+        call=_call(sign, name),
         below=_shift_below,
         attributes=_ATTRIBUTES,
         tags=_TAGS,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from generators.ops.comparison import INTEGERS
-from generators.rules import at_least, axis_of, flag, integer, is_float, one, replaced, typed
+from generators.rules import at_least, axis_of, broadcast, flag, integer, is_float, one, replaced, typed
 from generators.sizes import BUDGET, PLAIN, between, draw_dim, one_in, room, within
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
@@ -53,14 +53,20 @@ def _draw_index(draw: Draw, pool: Pool, name: str, *dtypes: str) -> tuple[str, i
     return pool.indices(TensorType((count,), dtype), shape[dim]), dim
 
 
-def _infer_index_select(dtypes: tuple[str, ...]) -> Callable[[Types, Attributes], tuple[TensorType, ...]]:
-    def infer(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
-        shape, index = typed(types, "float32", dtypes)
-        require(len(shape) >= 1, "cannot choose from a scalar")
-        require(len(index) == 1, f"index has rank {len(index)}, not 1")
-        return one(replaced(shape, _axis(types, attributes), index[0]))
+def _infer_index_select(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    shape, index = typed(types, "float32", INTEGERS)
+    axis = _axis(types, attributes)
+    require(len(index) <= 1, f"index has rank {len(index)}, not 1")
+    count = index[0] if index else 1
+    require(bool(shape) or count == 1, "a scalar has one element to choose")
+    return one(replaced(shape, axis, count) if shape else ())
 
-    return infer
+
+def _infer_index(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    shape, index = typed(types, "float32", INTEGERS)
+    require(len(shape) >= 1, "cannot choose from a scalar")
+    axis = _axis(types, attributes)
+    return one((*shape[:axis], *index, *shape[axis + 1 :]))
 
 
 def _draw_index_select(draw: Draw, pool: Pool, name: str) -> Choice:
@@ -78,15 +84,15 @@ def _call_index(operands: Sequence[str], attributes: Attributes, types: Types) -
 
 
 def _infer_gather(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
-    shape, index = typed(types, "float32", LONG)
-    require(len(shape) >= 1, "cannot choose from a scalar")
-    axis = _axis(types, attributes)
+    """A scalar counts as one element of rank 1."""
+    shape, index = (sizes or (1,) for sizes in typed(types, "float32", LONG))
+    axis = axis_of(integer(attributes, "dim"), len(shape))
     require(len(index) == len(shape), f"ranks {len(shape)} and {len(index)} differ")
     require(
         all(part <= size for place, (part, size) in enumerate(zip(index, shape, strict=True)) if place != axis),
         f"index {list(index)} exceeds {list(shape)} outside dim {axis}",
     )
-    return one(index)
+    return one(types[1].shape)
 
 
 def _draw_gather(draw: Draw, pool: Pool, name: str) -> Choice:
@@ -107,8 +113,8 @@ def _infer_index_put(types: Types, attributes: Attributes) -> tuple[TensorType, 
     shape, index, values = typed(types, "float32", LONG, "float32")
     flag(attributes, "accumulate")
     require(len(shape) >= 1, "cannot write into a scalar")
-    require(len(index) == 1, f"index has rank {len(index)}, not 1")
-    require(values == (index[0], *shape[1:]), f"values {list(values)} are not {[index[0], *shape[1:]]}")
+    wanted = (*index, *shape[1:])
+    require(broadcast(values, wanted) == wanted, f"values {list(values)} do not expand to {list(wanted)}")
     return one(shape)
 
 
@@ -133,9 +139,8 @@ def _infer_slice_scatter(types: Types, attributes: Attributes) -> tuple[TensorTy
     shape, part = typed(types, "float32", "float32")
     require(len(shape) >= 1, "cannot write into a scalar")
     axis = _axis(types, attributes)
-    start, stop = integer(attributes, "start"), integer(attributes, "stop")
-    require(0 <= start < stop <= shape[axis], f"{start} to {stop} lies outside size {shape[axis]}")
-    wanted = replaced(shape, axis, stop - start)
+    kept = range(shape[axis])[integer(attributes, "start") : integer(attributes, "stop")]
+    wanted = replaced(shape, axis, len(kept))
     require(part == wanted, f"the part {list(part)} is not {list(wanted)}")
     return one(shape)
 
@@ -199,7 +204,7 @@ OPERATORS = (
         "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
         _ranked(1),
         _draw_index_select,
-        _infer_index_select(INTEGERS),
+        _infer_index_select,
         call=_call_index_select,
         below=_size_of_dim,
         attributes=_DIM,
@@ -210,7 +215,7 @@ OPERATORS = (
         "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
         _ranked(1),
         _draw_index_select,
-        _infer_index_select(INTEGERS),
+        _infer_index,
         call=_call_index,
         below=_size_of_dim,
         attributes=_DIM,

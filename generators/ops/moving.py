@@ -119,7 +119,10 @@ def _infer_unflatten(types: Types, attributes: Attributes) -> tuple[TensorType, 
     require(len(shape) >= 1, "cannot divide a scalar's dimension")
     axis = axis_of(integer(attributes, "dim"), len(shape))
     sizes = integers(attributes, "sizes")
-    require(bool(sizes) and min(sizes) >= 1, f"sizes {list(sizes)} are not positive")
+    require(bool(sizes) and all(size >= 1 or size == -1 for size in sizes), f"sizes {list(sizes)} are not positive")
+    require(sizes.count(-1) <= 1, f"sizes {list(sizes)} hold -1 twice")
+    rest = TensorType(tuple(size for size in sizes if size != -1)).elements
+    sizes = tuple(shape[axis] // rest if size == -1 else size for size in sizes)
     require(TensorType(sizes).elements == shape[axis], f"sizes {list(sizes)} do not make {shape[axis]}")
     return one((*shape[:axis], *sizes, *shape[axis + 1 :]))
 
@@ -189,10 +192,12 @@ def _draw_triangle(draw: Draw, pool: Pool, name: str) -> Choice:
 
 def _infer_unfold(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (shape,) = floats(types, 1)
-    require(len(shape) >= 1, "cannot unfold a scalar")
     axis = axis_of(integer(attributes, "dim"), len(shape))
     size, step = integer(attributes, "size"), integer(attributes, "step")
-    require(1 <= size <= shape[axis] and step >= 1, f"size {size} or step {step} does not fit {shape[axis]}")
+    length = shape[axis] if shape else 1
+    require(0 <= size <= length and step >= 1, f"size {size} or step {step} does not fit {length}")
+    if not shape:
+        return one((size,))
     return one((*replaced(shape, axis, (shape[axis] - size) // step + 1), size))
 
 
@@ -207,8 +212,8 @@ def _infer_strided(types: Types, attributes: Attributes) -> tuple[TensorType, ..
     (shape,) = floats(types, 1)
     sizes, strides = integers(attributes, "sizes"), integers(attributes, "strides")
     require(len(sizes) == len(strides) >= 1, "sizes and strides are not as many")
-    at_least((*sizes, *strides), 1, "sizes and strides")
-    last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    at_least((*sizes, *strides), 0, "sizes and strides")
+    last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) if all(sizes) else 0
     elements = TensorType(shape).elements
     require(last < elements, f"place {last} is outside {elements} elements")
     return one(sizes)

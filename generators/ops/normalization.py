@@ -35,7 +35,8 @@ def _draw_layer(draw: Draw, pool: Pool, name: str) -> Choice:
 
 
 def _layer(types: Types, attributes: Attributes) -> str:
-    shape = list(types[0].shape[-attributes["dims"] :])
+    rank = types[0].rank
+    shape = [types[0].shape[axis] for axis in range(rank - attributes["dims"], rank)]
     return f"nn.LayerNorm({shape!r}, elementwise_affine={attributes['affine']!r})"
 
 
@@ -60,13 +61,13 @@ def _group(types: Types, attributes: Attributes) -> str:
 
 def _infer_batch(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (shape,) = floats(types, 1)
-    require(len(shape) in (3, 4), f"takes rank 3 or 4, not {len(shape)}")
+    require(2 <= len(shape) <= 5, f"takes rank 2 to 5, not {len(shape)}")
     flag(attributes, "affine")
     return one(shape)
 
 
 def _batch(types: Types, attributes: Attributes) -> str:
-    return f"nn.BatchNorm{types[0].rank - 2}d({types[0].shape[1]}, affine={attributes['affine']!r})"
+    return f"nn.BatchNorm{max(1, types[0].rank - 2)}d({types[0].shape[1]}, affine={attributes['affine']!r})"
 
 
 def _infer_along(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
@@ -74,7 +75,7 @@ def _infer_along(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
     (shape,) = floats(types, 1)
     axis = axis_of(integer(attributes, "dim"), len(shape))
     keep = flag(attributes, "keepdim")
-    return one(replaced(shape, axis, 1) if keep else (*shape[:axis], *shape[axis + 1 :]))
+    return one(replaced(shape, axis, 1) if keep and shape else (*shape[:axis], *shape[axis + 1 :]))
 
 
 def _draw_along(draw: Draw, pool: Pool, name: str) -> Choice:
@@ -83,11 +84,8 @@ def _draw_along(draw: Draw, pool: Pool, name: str) -> Choice:
 
 
 def _infer_varied(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
-    result = _infer_along(types, attributes)
-    correction = integer(attributes, "correction")
-    size = types[0].shape[attributes["dim"]] if types[0].shape else 1
-    require(0 <= correction < size, f"correction {correction} leaves nothing of {size} values")
-    return result
+    integer(attributes, "correction")
+    return _infer_along(types, attributes)
 
 
 def _draw_varied(draw: Draw, pool: Pool, name: str) -> Choice:

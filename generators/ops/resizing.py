@@ -72,14 +72,15 @@ def _call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
 def _infer_pad(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (shape,) = floats(types, 1)
     pads = integers(attributes, "pad", 4)
-    at_least(pads, 0, "pad")
     if not isinstance(attributes["mode"], str) or attributes["mode"] not in PAD_MODES:
         raise ShapeError(f"mode is {attributes['mode']!r}, not one of {', '.join(PAD_MODES)}")
     require(len(shape) in (3, 4), f"takes rank 3 or 4, not {len(shape)}")
     left, right, top, bottom = pads
     if attributes["mode"] == "reflect":
         require(max(left, right) < shape[-1] and max(top, bottom) < shape[-2], f"pad {list(pads)} exceeds the plane")
-    return one((*shape[:-2], shape[-2] + top + bottom, shape[-1] + left + right))
+    height, width = shape[-2] + top + bottom, shape[-1] + left + right
+    require(min(height, width) >= 1, f"pad {list(pads)} leaves nothing of the plane")
+    return one((*shape[:-2], height, width))
 
 
 def _draw_pad(draw: Draw, pool: Pool, name: str) -> Choice:

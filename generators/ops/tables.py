@@ -113,7 +113,7 @@ OPERATORS = (
     function("sinh", "torch.sinh({})", low=-5.0, high=5.0),
     function("cosh", "torch.cosh({})", low=-5.0, high=5.0),
     function("asinh", "torch.asinh({})"),
-    function("acosh", "torch.acosh({})", low=1.0),
+    function("acosh", "torch.acosh({})", low=1.5),
     function("atanh", "torch.atanh({})", low=-0.95, high=0.95),
     function("ceil", "torch.ceil({})"),
     function("floor", "torch.floor({})"),

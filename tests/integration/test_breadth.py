@@ -2,7 +2,6 @@
 
 import pytest
 
-from generators.cases import draw_block
 from generators.variants import draw_variants
 from harness.campaign.breadth import sweeping
 from harness.campaign.breadth.partitioned_graph import PartitionedGraph
@@ -11,7 +10,7 @@ from harness.pipeline.lowering import StageClock
 from harness.workers.observing import compile_case
 from harness.workers.protocol import SweepTask
 from tests.faults.plant import FAULTS
-from tests.integration.conftest import relu_join_case
+from tests.integration.conftest import linear_case, relu_join_case
 
 TARGET = "TOSA-1.0+INT"
 VARIANTS = 4
@@ -40,7 +39,7 @@ def flatbuffers(monkeypatch):
     return kept
 
 
-@pytest.mark.parametrize("case", [relu_join_case(TARGET), *(case for [case] in draw_block(5, 0, 3, (TARGET,)))])
+@pytest.mark.parametrize("case", [relu_join_case(TARGET), linear_case(TARGET)])
 def test_flatbuffers_are_those_of_whole_lowerings(case, tmp_path, flatbuffers):
     variants = draw_variants(case, 1, VARIANTS)
     swept = sweeping.sweep(task(variants, tmp_path), lambda _: None)

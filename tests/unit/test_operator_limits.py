@@ -25,7 +25,7 @@ from harness.case.operators import Operator, ShapeError
 from harness.case.registry import operators
 from tests.unit.test_operators import every_operator, quick, single_nodes
 
-REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, ZeroDivisionError)
+REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, ZeroDivisionError, AssertionError)
 
 
 def is_integer(value: Any) -> bool:
@@ -35,7 +35,8 @@ def is_integer(value: Any) -> bool:
 def call_in_torch(entry: Operator, types: list[TensorType], attributes: dict[str, Any]) -> Any:
     """Run the entry's source text on zeros, whether or not its shape rule would let it pass."""
     scope: dict[str, Any] = {"torch": torch, "F": F, "nn": nn}
-    scope |= {f"a{place}": torch.zeros(type_.shape) for place, type_ in enumerate(types)}
+    for place, type_ in enumerate(types):
+        scope[f"a{place}"] = torch.zeros(type_.shape, dtype=getattr(torch, type_.dtype))
     names = [f"a{place}" for place in range(len(types))]
     if entry.name == "split":  # its text asks the shape rule how many parts there are
         text = f"torch.split(a0, {attributes['sizes']!r}, dim={attributes['dim']!r})"
@@ -82,7 +83,7 @@ def disturbed(draw: Any, entry: Operator, types: list[TensorType], attributes: d
     if form == "grow" and shape:
         axis = draw(st.integers(0, len(shape) - 1))
         shape = (*shape[:axis], shape[axis] + 1, *shape[axis + 1 :])
-    types[place] = TensorType({"grow": shape, "drop": shape[1:], "add": (2, *shape)}[form])
+    types[place] = TensorType({"grow": shape, "drop": shape[1:], "add": (2, *shape)}[form], types[place].dtype)
 
 
 def grid(**choices: Iterable[Any]) -> list[dict[str, Any]]:

@@ -2,11 +2,21 @@
 
 import pytest
 
-from generators.cases import draw_block
 from generators.variants import draw_variants
-from harness.case.case import case_digest
+from harness.case.case import Case, Distribution, Graph, Input, Node, case_digest
 
-[CASE] = draw_block(0, 0, 4, ("TOSA-1.0+INT",))[3]
+UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
+CASE = Case(
+    graph=Graph(
+        inputs=(Input(name="x0", shape=(1, 4)), Input(name="x1", shape=(1, 4))),
+        nodes=(
+            Node(name="n0", operator="relu", inputs=("x0",)),
+            Node(name="n1", operator="cat", inputs=("n0", "x1"), attributes={"dim": 1}),
+        ),
+        outputs=("n1",),
+    ),
+    calibration={"x0": UNIFORM, "x1": UNIFORM},
+)
 
 
 @pytest.fixture(scope="module")

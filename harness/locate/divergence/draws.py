@@ -7,17 +7,18 @@ what saturates, wraps or overflows, which no calibration does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.artifacts.tosa import TosaBlock, TosaTensor, decode_tosa
+from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor, decode_tosa
 from harness.case.arrays import Array
 from harness.case.errors import BadInput
 from harness.case.traits import TOSA_MOVING
 
 _INDEXING = ("GATHER", "SCATTER")
+_SHIFTING = ("ARITHMETIC_RIGHT_SHIFT", "LOGICAL_LEFT_SHIFT", "LOGICAL_RIGHT_SHIFT")
 _LIMITS = {"INT8": ("i1", 8), "INT16": ("i2", 16), "INT32": ("i4", 32), "INT48": ("i8", 48)}
 
 
@@ -33,20 +34,22 @@ class Draw(NamedTuple):
 
 
 def random_draws(tosa: bytes, count: int, seed: int) -> tuple[Draw, ...]:
-    """Integers from the full range of every input's dtype; booleans are 0 and 1, indices name a row that is there.
+    """Integers from the full range of every input's dtype; booleans are 0 and 1, indices name a row that is there,
+    and shifts are by fewer places than there are bits.
 
     Every second draw mixes the smallest and largest value, 0, -1 and 1 into half of its elements. An input that an
     INTDIV divides by has 1 in the place of 0 and -1, of which TOSA 1.0 says that they need not be taken (-1: for the
-    lowest number); where the divisor is computed, nothing is drawn.
+    lowest number). Where a divisor, an index or a shift is computed, nothing is drawn: the reference model dies of one
+    that is out of range.
 
     :raises BadInput: the flatbuffer is damaged, or has an input that is not of integers.
     """
     block = decode_tosa(tosa).main
     tensors = [block.tensors[name] for name in block.inputs]
     divisors = _divisors(block)
-    if divisors is None:
-        return ()
     rows = indexed_rows(block)
+    if divisors is None or _computes_an_index(block):
+        return ()
     generator = np.random.default_rng(seed)
     draws = []
     for index in range(count):
@@ -84,23 +87,38 @@ def _divisible(values: Array, divides: bool) -> Array:
 def indexed_rows(block: TosaBlock) -> dict[str, int]:
     """How many rows each input that GATHER or SCATTER takes for indices chooses from, whatever moves it on the way.
 
-    TOSA does not define what other indices give, and an Ethos-U85 has a limit for them in a register.
+    TOSA does not define what other indices give, and an Ethos-U85 has a limit for them in a register. Nor does it
+    define shifts by as many bits as a number has, which count as rows here.
     """
     found: dict[str, int] = {}
-    producers = block.producers
-    for operator in block.operators:
-        if operator.op not in _INDEXING:
-            continue
-        names = [operator.inputs[1]]
-        while names:
-            name = names.pop()
-            maker = producers.get(name)
+    for operator in _choosing(block):
+        operand = block.tensors[operator.inputs[0]]
+        rows = operand.shape[1] if operator.op in _INDEXING else _LIMITS[operand.dtype][1]
+        for name in _moved_from(block, operator.inputs[1]):
             if name in block.inputs:
-                rows = block.tensors[operator.inputs[0]].shape[1]
                 found[name] = min(rows, found.get(name, rows))
-            elif maker is not None and maker.op in TOSA_MOVING:
-                names += maker.inputs
     return found
+
+
+def _choosing(block: TosaBlock) -> list[TosaOperator]:
+    """Operators whose second operand TOSA defines for some numbers only."""
+    return [item for item in block.operators if item.op in (*_INDEXING, *_SHIFTING)]
+
+
+def _moved_from(block: TosaBlock, name: str) -> Iterator[str]:
+    """What a value is made of by moving elements alone: inputs, constants, and results of other operators."""
+    maker = block.producers.get(name)
+    if maker is None or maker.op not in TOSA_MOVING:
+        yield name
+        return
+    for operand in maker.inputs:
+        yield from _moved_from(block, operand)
+
+
+def _computes_an_index(block: TosaBlock) -> bool:
+    sources = (name for item in _choosing(block) for name in _moved_from(block, item.inputs[1]))
+    makers = (block.producers.get(name) for name in sources)
+    return any(maker is not None and maker.op not in ("CONST", "CONST_SHAPE") for maker in makers)
 
 
 def _indices(generator: np.random.Generator, tensor: TosaTensor, rows: int) -> Array:

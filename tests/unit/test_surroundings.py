@@ -61,7 +61,7 @@ def test_the_facts_of_windows_and_movement():
     }
     assert conv.items() <= facts["CONV2D"].items()
     assert {"cut": 1, "outer": -2, "input": 1, "kept": 0}.items() <= facts["SLICE"].items()
-    assert {"moved": 1, "moves_first": 0, "rank": 4}.items() <= facts["TRANSPOSE"].items()
+    assert {"moved": 1, "moves_first": 0, "last_kept": 0, "rank": 4}.items() <= facts["TRANSPOSE"].items()
     assert {"last_kept": 0, "ones_only": 0, "output": 1, "kept": 1}.items() <= facts["RESHAPE"].items()
 
 

@@ -12,7 +12,8 @@ Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), `
 ``narrow_stride`` (the largest stride along an axis on which the result has one element, or 0). Reductions
 and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the
 last axis stays what it is) and ``ones_only`` (only axes of size one come or go). TRANSPOSE has ``moved`` (axes of more
-than one element that change their order). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
+than one element that change their order), ``moves_first`` (the outermost of them comes elsewhere) and ``last_kept``
+(the innermost of them stays the innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
 them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
 ``times``.
 """
@@ -270,7 +271,11 @@ def _movement_facts(
         return {"last_kept": last_kept, "ones_only": int(_without_ones(shape) == _without_ones(result))}
     if operator.op == "TRANSPOSE":
         order = [axis for axis in operator.attributes.get("Perms", ()) if shape[axis] > 1]
-        return {"moved": sum(one > other for one, other in pairwise(order)), "moves_first": _moves_first(order, shape)}
+        return {
+            "moved": sum(one > other for one, other in pairwise(order)),
+            "moves_first": _moves_first(order, shape),
+            "last_kept": int(not order or order[-1] == max(order)),
+        }
     if operator.op in ("SLICE", "PAD"):
         cut = [axis - len(shape) for axis, (one, other) in enumerate(zip(shape, result, strict=True)) if one != other]
         found: dict[str, Fact] = {"cut": len(cut), "outer": min(cut, default=0), "inner": max(cut, default=0)}

@@ -27,7 +27,12 @@ _CHECK = (
 
 CORRECTION = Correction(
     name="vela-reduction-of-slice-rejected",
-    entries=("vela-reduction-of-slice", "vela-slice-before-unit-reduction", "vela-u55-softmax-of-slice-segfault"),
+    entries=(
+        "vela-reduction-of-slice",
+        "vela-slice-before-unit-reduction",
+        "vela-sum-of-slice",
+        "vela-u55-softmax-of-slice-segfault",
+    ),
     cause=(
         "Vela 5.1.0 merges the axes in front of and behind the one that is reduced. Where the operand is a SLICE these "
         "are not contiguous, and the wrong elements are reduced."

@@ -116,8 +116,8 @@ def vela(
     """Compile TOSA programs with Vela, run its command streams on armdiff's model, compare with the reference model.
 
     PROGRAMS are files to judge, program.json of an earlier run or .tosa; without any, programs are drawn. Every
-    difference of a bit, everything wrong with a stream, and Vela's deaths, hangs and use of memory are findings. Neither
-    PyTorch nor ExecuTorch takes part.
+    difference of a bit, everything wrong with a stream, and Vela's deaths, hangs and use of memory are findings.
+    Neither PyTorch nor ExecuTorch takes part.
 
     Example: armdiff vela --time 60s --accelerator ethos-u85-256 --jobs 2
     """

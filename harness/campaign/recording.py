@@ -14,9 +14,7 @@ from harness.campaign.run_folder import cannot_write
 from harness.compat.releases import DEFAULT
 from harness.evidence.observation import CRASH
 from harness.triage.buckets import any_pass
-from harness.triage.corpus import Entry, Expectation
-
-STATUS = "status.toml"
+from harness.triage.corpus import STATUS, Entry, Expectation
 
 
 def expectation_of(entry: Entry, row: Replayed) -> Expectation | None:

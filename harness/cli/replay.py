@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.campaign.recording import STATUS, expectation_of, record
+from harness.campaign.recording import expectation_of, record
 from harness.campaign.replay_command import Again
 from harness.campaign.replaying import Replayed, held_against_status
 from harness.campaign.summary import Tally, as_json, counted, until_interrupted
@@ -45,7 +45,7 @@ from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.listing import with_unjudged
 from harness.reports.programs import keep, programs_of
-from harness.triage.corpus import Entry, bugs_of, corpus_folders, entries, with_corrections
+from harness.triage.corpus import STATUS, Entry, bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.findings import DOMAINS
 from harness.triage.unjudged import counting
 from harness.workers.pool import Pool
@@ -163,7 +163,7 @@ def sorted_out(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     folders: list[Path] = []
     files: dict[Path, None] = {}
     for path in paths:
-        bare = (path / "case.json").exists() and not (path / "status.toml").exists()
+        bare = (path / "case.json").exists() and not (path / STATUS).exists()
         if path.suffix == ".json" or path.is_file() or bare:
             files[file_of(path)] = None
         else:

@@ -24,7 +24,7 @@ from harness.corrections import corrections
 from harness.reports.upstream.causes import causes
 from harness.reports.upstream.page import MOST_LINES, shows_on
 from harness.reports.upstream.sending import Sent, send, write_indexes
-from harness.triage.corpus import corpus_folders, default_corpus, entries
+from harness.triage.corpus import corpus_folders, default_certificates, entries
 from harness.workers.pool import Pool
 
 
@@ -72,14 +72,12 @@ def upstream(
     if not chosen:
         raise BadInput("PATHS", "hold no bug that is expected with the installed packages", "see armdiff table")
     need_environment()
-    corpus = default_corpus()
     release = installed().get("executorch", "")
     found = causes(chosen, [item for item in corrections().values() if item.for_release(release)])
     hold(out)
     sent: list[Sent] = []
     with deferred(_goes_on), Pool(min(jobs, len(found))) as pool:
-        stored = certificates or (corpus / "certificates" if corpus else None)
-        for item in send(found, out, pool, stored, source, tests=tests):
+        for item in send(found, out, pool, certificates or default_certificates(), source, tests=tests):
             sent.append(item)
             if json_file != "-":
                 click.echo(_told(item))

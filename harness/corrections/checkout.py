@@ -6,16 +6,16 @@ person to say: a place whose digest differs from the installed release's is name
 
 from __future__ import annotations
 
-import difflib
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.case.errors import BadInput
 from harness.compat.releases import installed
-from harness.compat.sources import digest_of, source_of, span_of
-from harness.corrections.correction import Change, Correction
-from harness.corrections.patch import PACKAGE, repository_path
+from harness.compat.sources import digest_of, source_of
+from harness.corrections.correction import Correction
+from harness.corrections.patch import PACKAGE, diff_of_file, repository_path
+from harness.corrections.source import NotOnce, edited
 
 BELOW = Path("backends", "arm")
 
@@ -70,36 +70,12 @@ def applied_to(folder: Path, correction: Correction) -> Applied:
             return Applied(why=f"{path} has no {change.place}")
         if digest_of(source) != change.digests[release]:
             found = replace(found, moved=(*found.moved, f"{path}: {change.place}"))
-        after = _edited(change, text)
-        if after is None:
+        try:
+            texts[path] = (before, edited(change, text))
+        except NotOnce:
             return Applied(why=f"{change.place} in {path} is other code now: see whether the bug is gone")
-        texts[path] = (before, after)
-    diffs = (_diff(path, before, after) for path, (before, after) in texts.items())
+    diffs = (diff_of_file(path, before, after) for path, (before, after) in texts.items())
     return replace(found, diff="".join(diffs))
-
-
-def _edited(change: Change, text: str) -> str | None:
-    """A file's text with a change's edits; None if one of them has no single place."""
-    known: str | None = text
-    for edit in change.edits:
-        known = None if known is None else _replaced(known, change.place, edit.old, edit.new)
-    return known
-
-
-def _replaced(text: str, place: str, old: str, new: str) -> str | None:
-    span = span_of(text, place)
-    if span is None:
-        return None
-    lines = text.splitlines(keepends=True)
-    source = "".join(lines[span.first : span.last])
-    if source.count(old) != 1:
-        return None
-    return "".join((*lines[: span.first], source.replace(old, new), *lines[span.last :]))
-
-
-def _diff(path: Path, before: str, after: str) -> str:
-    old, new = (text.splitlines(keepends=True) for text in (before, after))
-    return f"diff --git a/{path} b/{path}\n{''.join(difflib.unified_diff(old, new, f'a/{path}', f'b/{path}'))}"
 
 
 def in_words(found: Applied, commit: str) -> str:

@@ -34,11 +34,13 @@ def diff_of(corrections: Sequence[Correction]) -> str:
 
 
 def _diff(item: Edited) -> str:
-    path = _path(item)
-    lines = difflib.unified_diff(
-        item.before.splitlines(keepends=True), item.after.splitlines(keepends=True), f"a/{path}", f"b/{path}"
-    )
-    return f"diff --git a/{path} b/{path}\n{''.join(lines)}"
+    return diff_of_file(_path(item), item.before, item.after)
+
+
+def diff_of_file(path: Path, before: str, after: str) -> str:
+    """The unified diff of one file of the repository, as git writes it."""
+    old, new = (text.splitlines(keepends=True) for text in (before, after))
+    return f"diff --git a/{path} b/{path}\n{''.join(difflib.unified_diff(old, new, f'a/{path}', f'b/{path}'))}"
 
 
 def _path(item: Edited) -> Path:

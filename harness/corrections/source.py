@@ -9,7 +9,7 @@ from functools import cache
 from harness.case.errors import CannotRun
 from harness.compat.releases import installed
 from harness.compat.sources import digest_of, source_of, span_of, text_of
-from harness.corrections.correction import Change, Correction
+from harness.corrections.correction import Change, Correction, Edit
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ def _edited_modules(corrections: tuple[Correction, ...], release: str) -> tuple[
     texts = {change.module: text_of(change.module) for _, change in parts}
     for correction, change in parts:
         _check_digest(correction, change, texts[change.module], release)
-    edited = dict(texts)
+    made = dict(texts)
     for correction, change in parts:
-        edited[change.module] = _edited(correction, change, edited[change.module])
+        made[change.module] = _edited(correction, change, made[change.module])
     return tuple(
         Edited(
-            module, text, edited[module], tuple(dict.fromkeys(item.place for _, item in parts if item.module == module))
+            module, text, made[module], tuple(dict.fromkeys(item.place for _, item in parts if item.module == module))
         )
         for module, text in texts.items()
     )
@@ -62,18 +62,39 @@ def _check_digest(correction: Correction, change: Change, text: str, release: st
         )
 
 
-def _edited(correction: Correction, change: Change, text: str) -> str:
+class NotOnce(ValueError):
+    """An edit's text does not stand once in its place.
+
+    :ivar edit: which; ``times``: how often it does.
+    """
+
+    def __init__(self, edit: Edit, times: int) -> None:
+        super().__init__(edit.old)
+        self.edit, self.times = edit, times
+
+
+def edited(change: Change, text: str) -> str:
+    """A file's text with the edits of a change.
+
+    :raises NotOnce: the text of one of them does not stand once in the place.
+    """
     for edit in change.edits:
         span = span_of(text, change.place)
-        assert span is not None
         lines = text.splitlines(keepends=True)
-        source = "".join(lines[span.first : span.last])
-        if source.count(edit.old) != 1:
-            raise CannotRun(
-                f"correction {correction.name}: {change.module}:{change.place} has its text {edit.old.strip()[:60]!r} "
-                f"{source.count(edit.old)} times, not once; apply it without the corrections that change this place, "
-                "or give the edit more context"
-            )
+        source = "" if span is None else "".join(lines[span.first : span.last])
+        if span is None or source.count(edit.old) != 1:
+            raise NotOnce(edit, source.count(edit.old))
         lines[span.first : span.last] = [source.replace(edit.old, edit.new)]
         text = "".join(lines)
     return text
+
+
+def _edited(correction: Correction, change: Change, text: str) -> str:
+    try:
+        return edited(change, text)
+    except NotOnce as error:
+        raise CannotRun(
+            f"correction {correction.name}: {change.module}:{change.place} has its text "
+            f"{error.edit.old.strip()[:60]!r} {error.times} times, not once; apply it without the corrections that "
+            "change this place, or give the edit more context"
+        ) from None

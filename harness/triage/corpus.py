@@ -49,6 +49,7 @@ from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, classified
 
 Package = Literal["executorch", "ethos-u-vela", "torchao", "tosa-tools"]
+STATUS = "status.toml"
 FRONT_END = ("executorch", "torch", "torchao")
 """The packages that make a TOSA graph of a module."""
 STOPS = {"vela": "ethos-u-vela", "leg:tosa-reference": "tosa-tools"}
@@ -171,7 +172,7 @@ def read_entry(folder: Path) -> Entry:
 
     :raises BadInput: naming the file and the field.
     """
-    file = folder / "status.toml"
+    file = folder / STATUS
     try:
         status = msgspec.toml.decode(file.read_bytes(), type=Status)
     except OSError as error:
@@ -282,6 +283,12 @@ def default_corpus() -> Path | None:
     """The checkout's own corpus, if armdiff runs from a checkout."""
     folder = Path(__file__).resolve().parents[2] / "corpus"
     return folder if folder.is_dir() else None
+
+
+def default_certificates() -> Path | None:
+    """Where the checkout's corpus keeps the certificates of corrections, ``<line>/<correction>.json``."""
+    folder = default_corpus()
+    return folder / "certificates" if folder else None
 
 
 def corpus_folders(*, required: bool = False) -> list[Path]:

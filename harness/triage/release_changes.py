@@ -17,6 +17,8 @@ from harness.triage.release_table import HAS_IT, UNTOLD, state_of
 FIXED, BROKE, BACK, LEFT, UNKNOWN = "fixed", "broke", "came back", "left", "cannot be told"
 ORDER = (BROKE, BACK, FIXED, UNKNOWN, LEFT)
 """What a maintainer wants to hear first."""
+_LONGEST = 300
+"""Characters of what was seen."""
 Replay = Mapping[str, Any]
 """JSON of ``armdiff replay``."""
 
@@ -102,7 +104,3 @@ def told(found: Changes) -> Iterator[str]:
             yield f"* `{bug.entry}`: {bug.title}{links}{'' if kind == FIXED else f': {bug.what[:_LONGEST]}'}"
     yield ""
     yield f"{counted_as(len(found.of(LEFT)), 'bug')} left."
-
-
-_LONGEST = 300
-"""Characters of what was seen."""

@@ -16,7 +16,7 @@ from harness.case.errors import ArmdiffError, CannotRun
 from harness.pipeline.doctor import required_missing
 from harness.reports.bugs.of_entry import named
 from harness.reports.bugs.writing import write_bug
-from harness.triage.corpus import Entry, default_corpus, entries
+from harness.triage.corpus import Entry, default_certificates, entries
 from harness.triage.findings import Finding
 from harness.workers.pool import Pool
 from harness.workers.protocol import Task
@@ -31,9 +31,8 @@ from harness.workers.protocol import Task
 )
 def main(folders: tuple[Path, ...], certificates: Path | None) -> None:
     """Write repro.py and REPORT.md into corpus entries or bug folders."""
-    corpus = default_corpus()
     try:
-        _write(folders, certificates or (corpus / "certificates" if corpus else None))
+        _write(folders, certificates or default_certificates())
     except ArmdiffError as error:
         click.echo(f"armdiff: {error}", err=True)
         sys.exit(error.exit_status)

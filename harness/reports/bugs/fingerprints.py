@@ -22,7 +22,7 @@ from harness.evidence.observation import CRASH
 from harness.reports.bugs.smallest import keep_smallest, smallest_program, with_smallest
 from harness.tosa.causes import Cause
 from harness.tosa.reducing import SECONDS
-from harness.triage.corpus import Entry, entries
+from harness.triage.corpus import STATUS, Entry, entries
 from harness.triage.findings import Finding
 
 _LINE = re.compile(r"^fingerprints = \[.*?\]\n", re.M | re.S)
@@ -86,7 +86,7 @@ def cause_of(entry: Entry, seconds: float = SECONDS) -> Cause | None:
 
 def add_fingerprint(entry: Entry, fingerprint: str) -> None:
     """Put a fingerprint into an entry's ``status.toml``, if it is not there yet."""
-    file = entry.folder / "status.toml"
+    file = entry.folder / STATUS
     if fingerprint in entry.status.fingerprints:
         return
     text = _LINE.sub("", file.read_text())

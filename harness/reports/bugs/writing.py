@@ -33,10 +33,10 @@ from harness.reports.bugs.smallest import keep_smallest, of_vela, smallest_progr
 from harness.reports.bugs.verifying import IO_FILE, SCRIPT, TIME_LIMIT, Verified, run_repro
 from harness.tosa.reducing import SECONDS
 from harness.triage.buckets import any_range
-from harness.triage.corpus import Entry, Status, bugs_of, known_by, read_entry
+from harness.triage.corpus import STATUS, Entry, Status, bugs_of, known_by, read_entry
 from harness.triage.findings import Finding
 
-CASE, REPORT, STATUS = "case.json", "REPORT.md", "status.toml"
+CASE, REPORT = "case.json", "REPORT.md"
 MOST_BYTES = 50_000
 """Largest file that is kept beside a script that can make it again."""
 _REVIEW = datetime.timedelta(days=180)

@@ -21,8 +21,6 @@ from harness.evidence.observation import oracle_named
 from harness.triage.buckets import oracle_of
 from harness.triage.corpus import Entry, Package
 
-_LAST = 99
-
 
 @dataclass(frozen=True)
 class Tracker:
@@ -80,7 +78,7 @@ def _harm(entry: Entry) -> tuple[bool, bool, int, int, str]:
     """Sorts by what a bug does, the worst first."""
     case = read_case(entry.folder / "case.json")
     bucket = entry.expected.bucket if entry.expected else ""
-    rank = oracle_named(oracle_of(bucket)).rank if bucket else _LAST
+    rank = oracle_named(oracle_of(bucket) if bucket else "").rank  # that of no oracle is the last
     edited = bool(parse_recipe(case.recipe).edited)
     return (edited, bool(entry.status.harmless), rank, len(case.graph.nodes), entry.name)
 

@@ -91,8 +91,8 @@ def _written(
         nonlocal text
         applies: dict[str, str] = {}
         if source is not None:
-            made = {item.name: applied_to(source, item) for item in facts.corrections}
-            applies = {name: in_words(item, commit_of(source)) for name, item in made.items()}
+            made, commit = {item.name: applied_to(source, item) for item in facts.corrections}, commit_of(source)
+            applies = {name: in_words(item, commit) for name, item in made.items()}
             kept = {name: item.diff or facts.patches.get(name, "") for name, item in made.items()}
             facts = replace(facts, patches=kept)
         fixes = [item for item in facts.corrections if tests and not item.workaround]

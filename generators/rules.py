@@ -10,16 +10,28 @@ All functions raise ``ShapeError`` and accept exactly what torch accepts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import ShapeError, Types, require
 
 Shape = tuple[int, ...]
+MOST_RANK = 5
+"""Largest rank that is drawn."""
 
 
 def is_float(type_: TensorType) -> bool:
     return type_.dtype == "float32"
+
+
+def ranked(least: int, most: int = MOST_RANK) -> Callable[[TensorType], bool]:
+    """Accepts float operands of these ranks."""
+    return lambda type_: is_float(type_) and least <= type_.rank <= most
+
+
+def written(text: str) -> Callable[[Sequence[str], Attributes, Types], str]:
+    """A call of one operand: source text with ``{0}`` for it and ``{key}`` for an attribute."""
+    return lambda operands, attributes, types: text.format(operands[0], **attributes)
 
 
 def floats(types: Types, count: int) -> tuple[Shape, ...]:

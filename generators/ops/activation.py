@@ -10,14 +10,11 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
+from generators.rules import is_float
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 BOUNDS = st.sampled_from([0.0, 1.0, -1.0, 6.0, 0.5, -0.5, 2.0, -2.0, 0.1, 3.0])
-
-
-def is_float(type_: TensorType) -> bool:
-    return type_.dtype == "float32"
 
 
 def same_type(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:

@@ -6,21 +6,17 @@ takes both. ``below`` of each entry says which size bounds them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
 from generators.ops.comparison import INTEGERS
-from generators.rules import at_least, axis_of, broadcast, flag, integer, is_float, one, replaced, typed
+from generators.rules import at_least, axis_of, broadcast, flag, integer, one, ranked, replaced, typed
 from generators.sizes import BUDGET, PLAIN, between, draw_dim, one_in, room, within
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 LONG = ("int64",)
-
-
-def _ranked(least: int, most: int = 5) -> Callable[[TensorType], bool]:
-    return lambda type_: is_float(type_) and least <= type_.rank <= most
 
 
 def _axis(types: Types, attributes: Attributes, place: int = 0) -> int:
@@ -202,7 +198,7 @@ OPERATORS = (
     Operator(
         "index_select",
         "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_index_select,
         _infer_index_select,
         call=_call_index_select,
@@ -213,7 +209,7 @@ OPERATORS = (
     Operator(
         "index",
         "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_index_select,
         _infer_index,
         call=_call_index,
@@ -224,7 +220,7 @@ OPERATORS = (
     Operator(
         "gather",
         "aten::gather(Tensor self, int dim, Tensor index) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_gather,
         _infer_gather,
         call=_call_gather,
@@ -235,7 +231,7 @@ OPERATORS = (
     Operator(
         "index_put",
         "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        _ranked(2),
+        ranked(2),
         _draw_index_put,
         _infer_index_put,
         call=_call_index_put,
@@ -246,7 +242,7 @@ OPERATORS = (
     Operator(
         "slice_scatter",
         "aten::slice_scatter(Tensor self, Tensor src, int dim, SymInt? start, SymInt? end, SymInt step) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_slice_scatter,
         _infer_slice_scatter,
         call=_call_slice_scatter,
@@ -256,7 +252,7 @@ OPERATORS = (
     Operator(
         "select_scatter",
         "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-        _ranked(2),
+        ranked(2),
         _draw_select_scatter,
         _infer_select_scatter,
         call=_call_select_scatter,

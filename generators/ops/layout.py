@@ -14,12 +14,10 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from generators.rules import axes_of, axis_of, floats, integer, integers, is_float, one
+from generators.rules import MOST_RANK, axes_of, axis_of, floats, integer, integers, is_float, one, ranked, written
 from generators.sizes import draw_dim, either_end, one_in
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
-
-MOST_RANK = 5
 
 
 def _infer_shape(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
@@ -167,15 +165,6 @@ def _draw_flatten(draw: Draw, pool: Pool, name: str) -> Choice:
     return Choice((name,), {"start": either_end(draw, start, rank), "end": either_end(draw, end, rank)})
 
 
-def _call(text: str) -> Callable[[Sequence[str], Attributes, Types], str]:
-    """Source text with ``{}`` for the operand and ``{key}`` for an attribute."""
-    return lambda operands, attributes, types: text.format(operands[0], **attributes)
-
-
-def _ranked(least: int, most: int = MOST_RANK) -> Callable[[TensorType], bool]:
-    return lambda type_: is_float(type_) and least <= type_.rank <= most
-
-
 def _squeezable(type_: TensorType) -> bool:
     """Something remains after squeezing."""
     return is_float(type_) and type_.shape != (1,) and type_.rank >= 1
@@ -188,7 +177,7 @@ OPERATORS = (
     Operator(
         "view",
         "aten::view(Tensor self, SymInt[] size) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_shape,
         _infer_shape,
         call=_call_shape("view"),
@@ -198,7 +187,7 @@ OPERATORS = (
     Operator(
         "reshape",
         "aten::reshape(Tensor self, SymInt[] shape) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_shape,
         _infer_shape,
         call=_call_shape("reshape"),
@@ -208,20 +197,20 @@ OPERATORS = (
     Operator(
         "permute",
         "aten::permute(Tensor self, int[] dims) -> Tensor",
-        _ranked(2),
+        ranked(2),
         _draw_permute,
         _infer_permute,
-        call=_call("{}.permute({dims})"),
+        call=written("{}.permute({dims})"),
         attributes={"dims": "the old dim of each new one"},
         tags=_STRIDED,
     ),
     Operator(
         "transpose",
         "aten::transpose.int(Tensor self, int dim0, int dim1) -> Tensor",
-        _ranked(2),
+        ranked(2),
         _draw_transpose,
         _infer_transpose,
-        call=_call("{}.transpose({dim0}, {dim1})"),
+        call=written("{}.transpose({dim0}, {dim1})"),
         attributes={"dim0": "a dimension", "dim1": "the one it changes places with"},
         tags=_STRIDED,
     ),
@@ -238,20 +227,20 @@ OPERATORS = (
     Operator(
         "unsqueeze",
         "aten::unsqueeze(Tensor self, int dim) -> Tensor",
-        _ranked(0, MOST_RANK - 1),
+        ranked(0, MOST_RANK - 1),
         _draw_unsqueeze,
         _infer_unsqueeze,
-        call=_call("{}.unsqueeze({dim})"),
+        call=written("{}.unsqueeze({dim})"),
         attributes={"dim": "where the new dimension goes"},
         tags=_LAYOUT,
     ),
     Operator(
         "flatten",
         "aten::flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_flatten,
         _infer_flatten,
-        call=_call("torch.flatten({}, {start}, {end})"),
+        call=written("torch.flatten({}, {start}, {end})"),
         attributes={"start": "first merged dimension", "end": "last merged dimension"},
         tags=_LAYOUT,
     ),

@@ -5,11 +5,23 @@ None computes anything, so a mismatch behind one of these is never a matter of r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from generators.rules import at_least, axes_of, axis_of, floats, integer, integers, is_float, one, replaced
+from generators.rules import (
+    at_least,
+    axes_of,
+    axis_of,
+    floats,
+    integer,
+    integers,
+    is_float,
+    one,
+    ranked,
+    replaced,
+    written,
+)
 from generators.sizes import BATCH, between, draw_dim, room, within
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
@@ -21,15 +33,6 @@ COPIES = {
     "detach_copy": "torch.detach_copy({})",
     "dropout": "F.dropout({}, training=False)",
 }
-
-
-def _ranked(least: int, most: int = 5) -> Callable[[TensorType], bool]:
-    return lambda type_: is_float(type_) and least <= type_.rank <= most
-
-
-def _call(text: str) -> Callable[[Sequence[str], Attributes, Types], str]:
-    """Source text with ``{0}`` for the operand and ``{key}`` for an attribute."""
-    return lambda operands, attributes, types: text.format(operands[0], **attributes)
 
 
 def _infer_copy(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
@@ -247,60 +250,60 @@ OPERATORS = (
     Operator(
         "flip",
         "aten::flip(Tensor self, int[] dims) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_flip,
         _infer_flip,
-        call=_call("torch.flip({0}, {dims})"),
+        call=written("torch.flip({0}, {dims})"),
         attributes={"dims": "the dimensions that are reversed"},
         tags=_LAYOUT,
     ),
     Operator(
         "roll",
         "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_roll,
         _infer_roll,
-        call=_call("torch.roll({0}, {shift}, {dim})"),
+        call=written("torch.roll({0}, {shift}, {dim})"),
         attributes={"shift": "by how many places", "dim": "along which dimension"},
         tags=_LAYOUT,
     ),
     Operator(
         "tile",
         "aten::tile(Tensor self, SymInt[] dims) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_tile,
         _infer_tile,
-        call=_call("torch.tile({0}, {repeats})"),
+        call=written("torch.tile({0}, {repeats})"),
         attributes={"repeats": "how often along each of the last dimensions"},
         tags=_KIN,
     ),
     Operator(
         "repeat_interleave",
         "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim) -> Tensor",
-        _ranked(1, 4),
+        ranked(1, 4),
         _draw_interleave,
         _infer_interleave,
-        call=_call("torch.repeat_interleave({0}, {repeats}, {dim})"),
+        call=written("torch.repeat_interleave({0}, {repeats}, {dim})"),
         attributes={"repeats": "how often each element", "dim": "along which dimension"},
         tags=_LAYOUT,
     ),
     Operator(
         "movedim",
         "aten::movedim.int(Tensor self, int source, int destination) -> Tensor",
-        _ranked(2),
+        ranked(2),
         _draw_movedim,
         _infer_movedim,
-        call=_call("torch.movedim({0}, {source}, {destination})"),
+        call=written("torch.movedim({0}, {source}, {destination})"),
         attributes={"source": "the dimension", "destination": "where it goes"},
         tags=_KIN | {"strided"},
     ),
     Operator(
         "unflatten",
         "aten::unflatten.int(Tensor self, int dim, SymInt[] sizes) -> Tensor",
-        _ranked(1, 4),
+        ranked(1, 4),
         _draw_unflatten,
         _infer_unflatten,
-        call=_call("torch.unflatten({0}, {dim}, {sizes})"),
+        call=written("torch.unflatten({0}, {dim}, {sizes})"),
         attributes={"dim": "the dimension", "sizes": "what it becomes"},
         tags=_KIN | {"dense"},
     ),
@@ -317,20 +320,20 @@ OPERATORS = (
     Operator(
         "pixel_shuffle",
         "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-        _ranked(4, 4),
+        ranked(4, 4),
         _draw_shuffle,
         _infer_shuffle,
-        call=_call("F.pixel_shuffle({0}, {factor})"),
+        call=written("F.pixel_shuffle({0}, {factor})"),
         attributes={"factor": "of height and width"},
         tags=frozenset({"layout"}),
     ),
     Operator(
         "pixel_unshuffle",
         "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-        _ranked(4, 4),
+        ranked(4, 4),
         _draw_unshuffle,
         _infer_unshuffle,
-        call=_call("F.pixel_unshuffle({0}, {factor})"),
+        call=written("F.pixel_unshuffle({0}, {factor})"),
         attributes={"factor": "of height and width"},
         tags=frozenset({"layout"}),
     ),
@@ -338,10 +341,10 @@ OPERATORS = (
         Operator(
             name,
             f"aten::{name}(Tensor self, int diagonal) -> Tensor",
-            _ranked(2),
+            ranked(2),
             _draw_triangle,
             _infer_triangle,
-            call=_call(f"torch.{name}({{0}}, {{diagonal}})"),
+            call=written(f"torch.{name}({{0}}, {{diagonal}})"),
             attributes={"diagonal": "which one is kept: 0 the main one"},
             tags=frozenset({"kin"}),
         )
@@ -350,20 +353,20 @@ OPERATORS = (
     Operator(
         "unfold",
         "aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
-        _ranked(1, 4),
+        ranked(1, 4),
         _draw_unfold,
         _infer_unfold,
-        call=_call("torch.unfold_copy({0}, {dim}, {size}, {step})"),
+        call=written("torch.unfold_copy({0}, {dim}, {size}, {step})"),
         attributes={"dim": "the dimension", "size": "of a window", "step": "between windows"},
         tags=_KIN,
     ),
     Operator(
         "as_strided",
         "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_strided,
         _infer_strided,
-        call=_call("torch.as_strided_copy({0}, {sizes}, {strides})"),
+        call=written("torch.as_strided_copy({0}, {sizes}, {strides})"),
         attributes={"sizes": "the new sizes", "strides": "in elements"},
         tags=frozenset({"kin", "dense"}),
     ),

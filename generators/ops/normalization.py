@@ -7,18 +7,14 @@ one node becomes a chain of quantized operators. batch_norm has the statistics o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from generators.rules import axis_of, flag, floats, integer, is_float, one, replaced
+from generators.rules import axis_of, flag, floats, integer, is_float, one, ranked, replaced
 from generators.sizes import draw_dim, one_in
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
-
-
-def _ranked(least: int, most: int = 5) -> Callable[[TensorType], bool]:
-    return lambda type_: is_float(type_) and least <= type_.rank <= most
 
 
 def _infer_layer(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
@@ -98,7 +94,7 @@ def _reduction(name: str, signature: str, text: str) -> Operator:
     return Operator(
         name,
         signature,
-        _ranked(1),
+        ranked(1),
         _draw_along,
         _infer_along,
         call=lambda operands, attributes, types: text.format(operands[0], **attributes),
@@ -118,7 +114,7 @@ def _spread(name: str) -> Operator:
     return Operator(
         name,
         f"aten::{name}.correction(Tensor self, int[1]? dim, *, Scalar? correction, bool keepdim) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_varied,
         _infer_varied,
         call=call,
@@ -147,7 +143,7 @@ OPERATORS = (
     Operator(
         "layer_norm",
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_layer,
         _infer_layer,
         module=_layer,
@@ -167,7 +163,7 @@ OPERATORS = (
     Operator(
         "batch_norm",
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? mean, Tensor? var, …) -> Tensor",
-        _ranked(3, 4),
+        ranked(3, 4),
         lambda draw, pool, name: Choice((name,), {"affine": draw(st.sampled_from([True, True, False]))}),
         _infer_batch,
         module=_batch,
@@ -189,7 +185,7 @@ OPERATORS = (
     Operator(
         "argmax",
         "aten::argmax(Tensor self, int? dim, bool keepdim) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_along,
         lambda types, attributes: one(_infer_along(types, attributes)[0].shape, dtype="int64"),
         call=lambda operands, attributes, types: "torch.argmax({}, dim={dim}, keepdim={keepdim})".format(
@@ -201,7 +197,7 @@ OPERATORS = (
     Operator(
         "cumsum",
         "aten::cumsum(Tensor self, int dim) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_scan,
         _infer_scan,
         call=lambda operands, attributes, types: f"torch.cumsum({operands[0]}, dim={attributes['dim']!r})",
@@ -211,7 +207,7 @@ OPERATORS = (
     Operator(
         "log_softmax",
         "aten::log_softmax.int(Tensor self, int dim) -> Tensor",
-        _ranked(1),
+        ranked(1),
         _draw_scan,
         _infer_scan,
         call=lambda operands, attributes, types: f"torch.log_softmax({operands[0]}, dim={attributes['dim']!r})",

@@ -124,9 +124,13 @@ def _graph_of(names: Sequence[str]) -> Graph:
         sources += [pool.input((2, 4), dtype) for dtype in ("bool", "int32", "int64")]
         for entry in map(operators().__getitem__, names):
             fitting = [name for name in sources if entry.accepts(pool.types[name])]
-            for _ in range(12 if entry.attributes else 2):
+            forms = set()
+            for _ in range(24 if entry.attributes else 1):
                 choice = entry.draw(draw, pool, draw(st.sampled_from(fitting)))
-                pool.add_all(entry.name, *choice.inputs, **choice.attributes)
+                form = tuple((name, _form(value)) for name, value in choice.attributes.items())
+                if form not in forms:
+                    forms.add(form)
+                    pool.add_all(entry.name, *choice.inputs, **choice.attributes)
         return pool.finish()
 
     found: list[Graph] = []
@@ -141,6 +145,11 @@ def _graph_of(names: Sequence[str]) -> Graph:
 
     collect()
     return found[-1]
+
+
+def _form(value: object) -> object:
+    """What of an attribute can make another operator of a node: a number's value does not, unless it is a bool."""
+    return value if isinstance(value, str | bool) else type(value)
 
 
 def _called(program: torch.export.ExportedProgram) -> set[str]:

@@ -33,7 +33,7 @@ from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, difference
 from harness.evidence.comparing import Comparison, compare, comparisons
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Envelope, Mismatch, Observation, Oracle
-from harness.evidence.references import place, reference_leg
+from harness.evidence.references import RUNTIME, place, reference_leg
 from harness.locate.delegate_mismatches import wrong_values
 from harness.locate.divergence import DelegateComparison
 from harness.triage.buckets import OUT_OF_RANGE
@@ -55,8 +55,12 @@ def judge(observation: Observation) -> list[Mismatch]:
         for item in differences(observation)
         if not (delegates and item.kind == DIFFERS_FROM_TOSA)
     ]
+    told: set[int] = set()
     for leg in legs_to_judge(observation):
         wrong = _by_output(comparisons(observation, leg))
+        if leg == RUNTIME:  # it runs the same delegates: an output that is wrong without it is not its own
+            wrong = {output: items for output, items in wrong.items() if output not in told}
+        told.update(wrong)
         lenient = (
             {} if observation.saturation is None else _by_output(comparisons(observation, leg, observation.saturation))
         )

@@ -16,6 +16,7 @@ from harness.evidence.observation import LegResult, Mismatch, Observation
 
 EAGER, QUANTIZED, TOSA = "eager", "quantized-eager", "tosa-reference"
 MODEL, FVP = "ethos-u-model", "ethos-u-fvp"
+RUNTIME = "executorch"
 
 
 def reference_leg(observation: Observation) -> str:

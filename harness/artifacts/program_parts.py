@@ -1,0 +1,188 @@
+"""The parts of a ``.pte`` between its delegate calls, each a program of its own that a runtime can load.
+
+A runtime without a delegate's backend refuses the whole file. A *part* is the same file with four tables pointed
+elsewhere: its instructions are a stretch of the plan's, it has no delegates, and its inputs and outputs are all values
+that the stretch touches. Values, constants, kernels and memory plan stay byte for byte what they were, so whoever runs
+the parts in turn, on one image of the planned memory, and the delegates between them, runs the program
+(``Memory`` is that image).
+
+Facts: program.fbs of executorch 1.5.1 (fields by number, as in ``harness.artifacts.program``); a reference of a
+flatbuffer counts forward, so new tables go behind the old ones, before the segments; a vector of references may begin
+at any of its entries, if its length stands before that entry.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from harness.artifacts.flatbuffer import Damage, Table, root_table
+from harness.artifacts.program import HEADER_AT, HEADER_MAGIC, Call, Plan, ProgramTensor
+from harness.case.errors import BadInput
+
+_ALIGNED = 4096
+"""The new tables take up a multiple of this, so that segments stay aligned (exir's default is 128)."""
+_PLANS, _SEGMENTS, _STATES = 1, 4, 6
+_INPUTS, _OUTPUTS, _CHAINS, _DELEGATES, _INSTRUCTIONS = 3, 4, 5, 7, 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Instructions of the first plan between two delegate calls.
+
+    :param takes: values that it has to be given, in the order of its inputs.
+    :param gives: values that it returns, in the order of its outputs.
+    """
+
+    takes: tuple[int, ...]
+    gives: tuple[int, ...]
+    data: bytes
+
+
+def parts(data: bytes, plan: Plan) -> Iterator[Part | Call]:
+    """The parts and delegate calls of a program, in the order in which they run.
+
+    :param plan: the decoded ``data``'s.
+    :raises BadInput: the program jumps, so that its instructions do not run in order, or is no such file.
+    """
+    if any(call.kind == "jump" for call in plan.calls):
+        raise BadInput("ExecuTorch program", "has control flow and delegates", "run it where its backends are")
+    first = 0
+    for at, call in enumerate((*plan.calls, None)):
+        if call is None or call.kind == "delegate":
+            if at > first:
+                yield _part(data, plan, first, at)
+            first = at + 1
+        if call is not None and call.kind == "delegate":
+            yield call
+
+
+def _part(data: bytes, plan: Plan, first: int, end: int) -> Part:
+    written: set[int] = set()
+    takes: dict[int, None] = {}
+    gives: dict[int, None] = {}
+    for call in plan.calls[first:end]:
+        touched = [index for index in plan.tensors(call.values) if not _constant(plan.values[index].tensor)]
+        results = plan.tensors(call.values[-1:]) if call.kind in ("kernel", "move") else ()
+        for index in touched:
+            loose = (tensor := plan.values[index].tensor) is None or tensor.place is None
+            if not (loose and (index in results or index in written)):
+                takes[index] = None
+            gives[index] = None
+        written.update(results)
+    try:
+        return Part(tuple(takes), tuple(gives), _cut(data, tuple(takes), tuple(gives), first, end))
+    except (Damage, struct.error) as error:
+        raise BadInput("ExecuTorch program", f"cannot be cut into parts ({error})", "compile it again") from None
+
+
+def _constant(tensor: ProgramTensor | None) -> bool:
+    return tensor is not None and tensor.initialized and tensor.place is None
+
+
+def _cut(data: bytes, takes: Sequence[int], gives: Sequence[int], first: int, end: int) -> bytes:
+    plan = root_table(data).tables(_PLANS)[0]
+    chains = plan.tables(_CHAINS)
+    if len(chains) != 1:
+        raise Damage(f"it has {len(chains)} chains")
+    split = struct.unpack_from("<Q", data, HEADER_AT + 16)[0] if data[HEADER_AT:][:4] == HEADER_MAGIC else 0
+    split = split or len(data)
+    head = bytearray(data[:split])
+    head += bytes(-len(head) % 4)
+    for number, entries in ((_INPUTS, takes), (_OUTPUTS, gives), (_DELEGATES, ())):
+        _point(head, plan, number, len(head))
+        head += struct.pack(f"<I{len(entries)}i", len(entries), *entries)
+    instructions = chains[0].place(_INSTRUCTIONS)
+    start = instructions + struct.unpack_from("<I", data, instructions)[0] + 4 * first
+    _point(head, chains[0], _INSTRUCTIONS, start)
+    struct.pack_into("<I", head, start, end - first)  # over the length, or over an entry that is left out
+    head += bytes(-(len(head) - split) % _ALIGNED)
+    if data[HEADER_AT:][:4] == HEADER_MAGIC:
+        struct.pack_into("<Q", head, HEADER_AT + 8, len(head))
+        if split != len(data) or struct.unpack_from("<Q", data, HEADER_AT + 16)[0]:
+            struct.pack_into("<Q", head, HEADER_AT + 16, len(head))
+    return bytes(head) + data[split:]
+
+
+def initial_state(data: bytes, plan: Plan) -> dict[int, tuple[int, int]]:
+    """First byte and last plus one of the data that buffers begin with, by value.
+
+    :raises BadInput: it lies nowhere in the file.
+    """
+    root = root_table(data)
+    values = root.tables(_PLANS)[0].tables(2)
+    found = {}
+    try:
+        for index, value in enumerate(plan.values):
+            held = values[index].table(1)
+            if held is None or value.tensor is None or not value.tensor.initialized or value.tensor.place is None:
+                continue
+            extra = held.table(9)
+            sets = root.tables(_STATES)[extra.number(0, "Q") if extra is not None else 0]
+            offset = sets.numbers(1, "Q")[held.number(5, "I")]
+            segment = root.tables(_SEGMENTS)[sets.number(0, "I")]
+            start = struct.unpack_from("<Q", data, HEADER_AT + 16)[0] + segment.number(0, "Q") + offset
+            found[index] = (start, start + value.tensor.bytes)
+    except (Damage, IndexError, struct.error):
+        raise BadInput("ExecuTorch program", "has state without initial data", "compile it again") from None
+    return found
+
+
+def _point(head: bytearray, table: Table, number: int, at: int) -> None:
+    place = table.place(number)
+    struct.pack_into("<I", head, place, at - place)
+
+
+@dataclass
+class Memory:
+    """An image of a plan's memory, and the bytes of values that have none. It begins with zeros and initial state."""
+
+    data: bytes
+    plan: Plan
+    pools: list[bytearray] = field(init=False)
+    loose: dict[int, bytes] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pools = [bytearray(size) for size in self.plan.pools]
+        for index, span in initial_state(self.data, self.plan).items():
+            self.write(index, self.data[slice(*span)])
+
+    def read(self, index: int) -> bytes:
+        """Bytes of a tensor value.
+
+        :raises BadInput: nothing gave it any.
+        """
+        tensor = self._tensor(index)
+        if tensor.place is None:
+            if index not in self.loose:
+                raise BadInput("ExecuTorch program", f"reads value {index}, which nothing wrote", "compile it again")
+            return self.loose[index]
+        pool, start = self.pools[tensor.place.pool], tensor.place.offset
+        if start + tensor.bytes > len(pool):
+            raise BadInput("ExecuTorch program", f"plans value {index} outside its pool", "compile it again")
+        return bytes(pool[start : start + tensor.bytes])
+
+    def write(self, index: int, data: bytes) -> None:
+        """Give a tensor value its bytes; more than it has room for are an error.
+
+        :raises BadInput: the sizes differ.
+        """
+        tensor = self._tensor(index)
+        if len(data) != tensor.bytes:
+            raise BadInput(
+                "ExecuTorch program",
+                f"value {index} ({tensor}) is {tensor.bytes} bytes and is given {len(data)}",
+                "compile it again",
+            )
+        if tensor.place is None:
+            self.loose[index] = data
+        else:
+            start = tensor.place.offset
+            self.pools[tensor.place.pool][start : start + len(data)] = data
+
+    def _tensor(self, index: int) -> ProgramTensor:
+        tensor = self.plan.values[index].tensor
+        if tensor is None:
+            raise BadInput("ExecuTorch program", f"value {index} is no tensor", "compile it again")
+        return tensor

@@ -1,0 +1,203 @@
+"""ExecuTorch's runtime in a process of its own: native code may die, and may be that of another environment.
+
+``RuntimeProcess`` is started with an interpreter, loads programs by name and runs them. A process that dies or is late
+is ended and described (``RuntimeDied``); what the runtime refuses is ``RuntimeRefused``. One process serves all cases
+of a worker. Its limits are its own: the pool's look at the worker alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+SERVING = Path(__file__).with_name("serving.py")
+SECONDS = 60.0
+"""What one question may take; loading a program takes milliseconds on portable kernels."""
+STARTING = 120.0
+"""What importing torch may take on a busy machine."""
+_LINES = 12
+
+
+class RuntimeRefused(RuntimeError):
+    """The runtime raised: it could not load the program, or a kernel failed."""
+
+
+class RuntimeDied(RuntimeError):
+    """The process ended, or was ended, instead of answering.
+
+    :param kind: the signal's name, ``exit N``, or ``Hang``.
+    """
+
+    def __init__(self, kind: str, doing: str, log: str) -> None:
+        self.kind = kind
+        super().__init__(
+            f"ExecuTorch's runtime ended with {kind} while it should {doing}" + (f"\n{log}" if log else "")
+        )
+
+
+@dataclass(frozen=True)
+class RuntimeTensor:
+    """A tensor on its way in or out.
+
+    :param order: axes from the slowest to the fastest in memory.
+    :param data: its bytes in that order.
+    """
+
+    dtype: str
+    sizes: tuple[int, ...]
+    order: tuple[int, ...]
+    data: bytes
+
+
+Value = RuntimeTensor | int | float | bool | str | None
+
+
+@dataclass
+class RuntimeProcess:
+    """A process that has said that it is ready.
+
+    :ivar backends: names of the backends that its runtime has.
+    """
+
+    process: subprocess.Popen[bytes]
+    log: IO[bytes]
+    backends: tuple[str, ...] = ()
+    owner: int = field(default_factory=os.getpid)
+    _buffer: bytearray = field(default_factory=bytearray)
+
+    def describe(self, program: bytes) -> dict[str, list[dict[str, Any] | None]]:
+        """The runtime's words on a program's ``inputs`` and ``outputs``: scalar type, sizes and bytes, or None."""
+        answer, _ = self._ask({"do": "describe"}, [program], "describe a program")
+        return {side: answer[side] for side in ("inputs", "outputs")}
+
+    def load(self, name: str, program: bytes) -> None:
+        """Load a program's ``forward``; its state lasts until ``forget``."""
+        self._ask({"do": "load", "name": name}, [program], "load a program")
+
+    def run(self, name: str, values: Sequence[Value]) -> list[Value]:
+        """Execute a loaded program."""
+        described = [_described(value) for value in values]
+        blobs = [value.data for value in values if isinstance(value, RuntimeTensor)]
+        answer, results = self._ask({"do": "run", "name": name, "values": described}, blobs, "run a program")
+        left = iter(results)
+        return [_value(item, left) for item in answer["values"]]
+
+    def forget(self) -> None:
+        """Free every program."""
+        self._ask({"do": "forget"}, [], "free programs")
+
+    def end(self) -> None:
+        """End the process."""
+        if self.owner == os.getpid() and self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                self.process.kill()
+            self.process.wait()
+
+    def _ask(self, question: dict[str, Any], blobs: Sequence[bytes], doing: str) -> tuple[dict[str, Any], list[bytes]]:
+        assert self.process.stdin
+        printed = os.fstat(self.log.fileno()).st_size
+        with suppress(BrokenPipeError):
+            line = json.dumps({**question, "blobs": [len(blob) for blob in blobs]}).encode() + b"\n"
+            self.process.stdin.write(line + b"".join(blobs))
+            self.process.stdin.flush()
+        answer, results = self._answer(doing, SECONDS, printed)
+        if "error" in answer:
+            told = self._printed(printed)
+            raise RuntimeRefused(answer["error"] + (f"\n{told}" if told else ""))
+        return answer, results
+
+    def _answer(self, doing: str, seconds: float, printed: int = 0) -> tuple[dict[str, Any], list[bytes]]:
+        until = time.monotonic() + seconds
+        while b"\n" not in self._buffer:
+            self._fill(doing, until, printed)
+        line, _, rest = self._buffer.partition(b"\n")
+        self._buffer = bytearray(rest)
+        answer: dict[str, Any] = json.loads(line)
+        sizes = answer["blobs"]
+        while len(self._buffer) < sum(sizes):
+            self._fill(doing, until, printed)
+        results = []
+        for size in sizes:
+            results.append(bytes(self._buffer[:size]))
+            del self._buffer[:size]
+        return answer, results
+
+    def _fill(self, doing: str, until: float, printed: int) -> None:
+        assert self.process.stdout
+        ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))
+        data = os.read(self.process.stdout.fileno(), 1 << 20) if ready else b""
+        if data:
+            self._buffer += data
+            return
+        if ready:
+            status = self.process.wait()
+            kind = signal.Signals(-status).name if status < 0 else f"exit {status}"
+        else:
+            kind = "Hang"
+        self.end()
+        raise RuntimeDied(kind, doing, self._printed(printed))
+
+    def _printed(self, since: int) -> str:
+        """The last lines that the process printed since then."""
+        size = os.fstat(self.log.fileno()).st_size
+        text = os.pread(self.log.fileno(), size - since, since).decode(errors="replace")
+        return "\n".join(text.splitlines()[-_LINES:])
+
+
+def started(
+    python: str = sys.executable, environment: Mapping[str, str] | None = None, serving: Path = SERVING
+) -> RuntimeProcess:
+    """Start a runtime and wait until it is ready.
+
+    :param python: interpreter of the environment whose executorch it is.
+    :param environment: variables on top of this process's.
+    :raises RuntimeDied: it has no executorch, or no runtime; its last lines say which.
+    """
+    log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open as long as the process
+    process = subprocess.Popen(
+        (python, str(serving)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+    )
+    runtime = RuntimeProcess(process, log)
+    answer, _ = runtime._answer("start", STARTING)
+    runtime.backends = tuple(answer["backends"])
+    return runtime
+
+
+def _described(value: Value) -> dict[str, Any]:
+    if isinstance(value, RuntimeTensor):
+        return {"dtype": value.dtype, "sizes": value.sizes, "order": value.order}
+    return {"value": value}
+
+
+def _value(item: dict[str, Any], blobs: Any) -> Value:
+    if "value" in item:
+        held: Value = item["value"]
+        return held
+    return RuntimeTensor(item["dtype"], tuple(item["sizes"]), tuple(item["order"]), next(blobs))
+
+
+_running: dict[tuple[int, str], RuntimeProcess] = {}
+
+
+def running(name: str = "here", start: Callable[[], RuntimeProcess] = started) -> RuntimeProcess:
+    """A runtime of this process (a forked worker has its own), started when first asked for and after it has died."""
+    key = os.getpid(), name
+    found = _running.get(key)
+    if found is None or found.process.poll() is not None:
+        found = _running[key] = start()
+    return found

@@ -16,6 +16,8 @@ kind says that it needs out-of-range input.
 
 Legs that executed the same compiled program must agree with each other bit for bit
 (``harness.evidence.agreement``); of legs that are compared so, only the first is held against envelopes.
+The ``executorch`` leg takes its delegates' results from the TOSA reference, so it is told only of outputs that are
+right on that leg; ExecuTorch's runtime, or what was emitted for it, is to blame then.
 Where a single delegate differs from its TOSA graph (``harness.locate.divergence``), that is told instead:
 with integers, on inputs from the whole range, and with the first operation that differs.
 """
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,7 +36,7 @@ from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, difference
 from harness.evidence.comparing import Comparison, compare, comparisons
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Envelope, Mismatch, Observation, Oracle
-from harness.evidence.references import RUNTIME, place, reference_leg
+from harness.evidence.references import RUNTIME, RUNTIME_BLAMED, TOSA, place, reference_leg
 from harness.locate.delegate_mismatches import wrong_values
 from harness.locate.divergence import DelegateComparison
 from harness.triage.buckets import OUT_OF_RANGE
@@ -58,18 +61,22 @@ def judge(observation: Observation) -> list[Mismatch]:
     told: set[int] = set()
     for leg in legs_to_judge(observation):
         wrong = _by_output(comparisons(observation, leg))
-        if leg == RUNTIME:  # it runs the same delegates: an output that is wrong without it is not its own
+        if leg == RUNTIME:  # its delegates are those of the reference: what is wrong without it is not its own
             wrong = {output: items for output, items in wrong.items() if output not in told}
         told.update(wrong)
+        blamed = RUNTIME_BLAMED if leg == RUNTIME and TOSA in observation.legs and observation.legs[TOSA].ran else None
         lenient = (
             {} if observation.saturation is None else _by_output(comparisons(observation, leg, observation.saturation))
         )
         for output, items in wrong.items():
             if observation.saturation is not None and output not in lenient:
-                found.append(_mismatch(observation, leg, items, QMIN_LOST, observation.rounding))
+                found.append(
+                    replace(_mismatch(observation, leg, items, QMIN_LOST, observation.rounding), pass_name=blamed)
+                )
             else:
                 allowed = observation.rounding if observation.saturation is None else observation.saturation
-                found.append(_mismatch(observation, leg, lenient.get(output, items), "outside rounding", allowed))
+                outside = _mismatch(observation, leg, lenient.get(output, items), "outside rounding", allowed)
+                found.append(replace(outside, pass_name=blamed))
     return found
 
 

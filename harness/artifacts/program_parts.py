@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from harness.artifacts.flatbuffer import Damage, Table, root_table
-from harness.artifacts.program import HEADER_AT, HEADER_MAGIC, Call, Plan, ProgramTensor
+from harness.artifacts.program import HEADER_AT, HEADER_MAGIC, Call, Place, Plan, ProgramTensor
 from harness.case.errors import BadInput
 
 _ALIGNED = 4096
@@ -74,7 +74,7 @@ def _part(data: bytes, plan: Plan, first: int, end: int) -> Part:
     try:
         return Part(tuple(takes), tuple(gives), _cut(data, tuple(takes), tuple(gives), first, end))
     except (Damage, struct.error) as error:
-        raise BadInput("ExecuTorch program", f"cannot be cut into parts ({error})", "compile it again") from None
+        raise _wrong(f"cannot be cut into parts ({error})") from None
 
 
 def _constant(tensor: ProgramTensor | None) -> bool:
@@ -125,7 +125,7 @@ def initial_state(data: bytes, plan: Plan) -> dict[int, tuple[int, int]]:
             start = struct.unpack_from("<Q", data, HEADER_AT + 16)[0] + segment.number(0, "Q") + offset
             found[index] = (start, start + value.tensor.bytes)
     except (Damage, IndexError, struct.error):
-        raise BadInput("ExecuTorch program", "has state without initial data", "compile it again") from None
+        raise _wrong("has state whose initial data is not in the file") from None
     return found
 
 
@@ -151,38 +151,40 @@ class Memory:
     def read(self, index: int) -> bytes:
         """Bytes of a tensor value.
 
-        :raises BadInput: nothing gave it any.
+        :raises BadInput: nothing gave it any, or it lies outside its pool.
         """
         tensor = self._tensor(index)
         if tensor.place is None:
             if index not in self.loose:
-                raise BadInput("ExecuTorch program", f"reads value {index}, which nothing wrote", "compile it again")
+                raise _wrong(f"reads value {index}, which nothing wrote")
             return self.loose[index]
-        pool, start = self.pools[tensor.place.pool], tensor.place.offset
-        if start + tensor.bytes > len(pool):
-            raise BadInput("ExecuTorch program", f"plans value {index} outside its pool", "compile it again")
-        return bytes(pool[start : start + tensor.bytes])
+        return bytes(self.pools[tensor.place.pool][self._span(index, tensor, tensor.place)])
 
     def write(self, index: int, data: bytes) -> None:
-        """Give a tensor value its bytes; more than it has room for are an error.
+        """Give a tensor value its bytes.
 
-        :raises BadInput: the sizes differ.
+        :raises BadInput: it has room for another number of bytes, or lies outside its pool.
         """
         tensor = self._tensor(index)
         if len(data) != tensor.bytes:
-            raise BadInput(
-                "ExecuTorch program",
-                f"value {index} ({tensor}) is {tensor.bytes} bytes and is given {len(data)}",
-                "compile it again",
-            )
+            raise _wrong(f"has value {index} ({tensor}) of {tensor.bytes} bytes, which is given {len(data)}")
         if tensor.place is None:
             self.loose[index] = data
         else:
-            start = tensor.place.offset
-            self.pools[tensor.place.pool][start : start + len(data)] = data
+            self.pools[tensor.place.pool][self._span(index, tensor, tensor.place)] = data
+
+    def _span(self, index: int, tensor: ProgramTensor, place: Place) -> slice:
+        end = place.offset + tensor.bytes
+        if place.pool >= len(self.pools) or end > len(self.pools[place.pool]):
+            raise _wrong(f"plans value {index} outside its pool")
+        return slice(place.offset, end)
 
     def _tensor(self, index: int) -> ProgramTensor:
         tensor = self.plan.values[index].tensor
         if tensor is None:
-            raise BadInput("ExecuTorch program", f"value {index} is no tensor", "compile it again")
+            raise _wrong(f"uses value {index} as a tensor, which is none")
         return tensor
+
+
+def _wrong(what: str) -> BadInput:
+    return BadInput("ExecuTorch program", what, "compile it again")

@@ -17,6 +17,8 @@ from harness.evidence.observation import LegResult, Mismatch, Observation
 EAGER, QUANTIZED, TOSA = "eager", "quantized-eager", "tosa-reference"
 MODEL, FVP = "ethos-u-model", "ethos-u-fvp"
 RUNTIME = "executorch"
+RUNTIME_BLAMED = "ExecuTorch runtime"
+"""Who is to blame where only the ``executorch`` leg is wrong: kernels, memory plan or constants of the ``.pte``."""
 
 
 def reference_leg(observation: Observation) -> str:

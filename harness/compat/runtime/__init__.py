@@ -1,6 +1,6 @@
-"""ExecuTorch's runtime in a process of its own: native code may die, and may be that of another environment.
+"""ExecuTorch's runtime in a process of its own: native code may die, and may be that of another release.
 
-``RuntimeProcess`` is started with an interpreter, loads programs by name and runs them. A process that dies or is late
+``RuntimeProcess`` loads programs by name and runs them. A process that dies or is late
 is ended and described (``RuntimeDied``); what the runtime refuses is ``RuntimeRefused``. One process serves all cases
 of a worker. Its limits are its own: the pool's look at the worker alone.
 """
@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+
+from harness.compat.releases import installed
 
 SERVING = Path(__file__).with_name("serving.py")
 SECONDS = 60.0
@@ -27,6 +30,7 @@ SECONDS = 60.0
 STARTING = 120.0
 """What importing torch may take on a busy machine."""
 _LINES = 12
+_PER_CHANNEL = "quantized_decomposed::dequantize_per_channel."
 
 
 class RuntimeRefused(RuntimeError):
@@ -156,17 +160,17 @@ class RuntimeProcess:
 
 
 def started(
-    python: str = sys.executable, environment: Mapping[str, str] | None = None, serving: Path = SERVING
+    folder: Path | None = None, environment: Mapping[str, str] | None = None, serving: Path = SERVING
 ) -> RuntimeProcess:
     """Start a runtime and wait until it is ready.
 
-    :param python: interpreter of the environment whose executorch it is.
+    :param folder: where another release of executorch lies (``pip install --no-deps --target``).
     :param environment: variables on top of this process's.
     :raises RuntimeDied: it has no executorch, or no runtime; its last lines say which.
     """
     log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open as long as the process
     process = subprocess.Popen(
-        (python, str(serving)),
+        (sys.executable, str(serving), *([str(folder)] if folder else ())),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
@@ -176,6 +180,23 @@ def started(
     answer, _ = runtime._answer("start", STARTING)
     runtime.backends = tuple(answer["backends"])
     return runtime
+
+
+def misreads(calls: Iterable[tuple[str, Sequence[str]]], version: str = "") -> str | None:
+    """Why the kernels of a release return something else than the program says, or None.
+
+    Up to executorch 1.4.1 ``dequantize_per_channel`` reads zero points as int64, whatever they are; the Arm quantizer's
+    biases have int32 ones. Right in 1.5.1.
+
+    :param calls: name and the dtypes of the arguments of each kernel that the program calls.
+    :param version: of executorch; that of the installed one if empty.
+    """
+    version = version or installed().get("executorch", "")
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) >= (1, 5):
+        return None
+    if any(name.startswith(_PER_CHANNEL) and len(types) > 2 and types[2] == "int32" for name, types in calls):
+        return f"executorch {version} reads int32 zero points of dequantize_per_channel as int64 (right from 1.5.0 on)"
+    return None
 
 
 def _described(value: Value) -> dict[str, Any]:

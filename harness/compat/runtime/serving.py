@@ -1,8 +1,9 @@
 """The other end of ``harness.compat.runtime``: loads ExecuTorch programs and runs them, one question after the other.
 
-Run as a script by the interpreter of any environment that has torch and executorch, so it imports nothing else. A
-message is a line of JSON and then its blobs; ``blobs`` in the line has their sizes. Tensors are a dtype, sizes, a dim
-order and a blob with their bytes in memory order. Seen with executorch 1.1.0 to 1.5.1; what differs is ``_binding``.
+Run as a script by the interpreter of any environment that has torch and executorch, so it imports nothing else; the
+executorch of another release may lie in a folder, its argument. A message is a line of JSON and then its blobs, whose
+sizes the line has as ``blobs``. Tensors are a dtype, sizes, a dim order and a blob with their bytes in memory order.
+Seen with executorch 1.1.0 to 1.5.1; what differs is ``_binding``.
 """
 
 import json
@@ -17,7 +18,11 @@ Answer = tuple[dict[str, Any], list[bytes]]
 
 def _binding() -> Any:
     """The runtime's binding; without what the package around it imports (2 s) where it lies alone (from 1.5.0 on)."""
-    import executorch.kernels.quantized  # noqa: F401 - registers kernels: without them loading fails with 0x14
+    import executorch
+
+    if len(sys.argv) > 1:  # executorch is a namespace: whatever lies on the path belongs to it
+        executorch.__path__ = [os.path.join(sys.argv[1], "executorch")]
+    import executorch.kernels.quantized
 
     try:
         from executorch.extension.pybindings import _C

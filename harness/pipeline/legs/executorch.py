@@ -26,7 +26,7 @@ from harness.artifacts.program_parts import Memory, Part, initial_state, parts
 from harness.case.arrays import Array
 from harness.case.errors import BadInput
 from harness.case.sampling import EvaluationInput
-from harness.compat.runtime import RuntimeProcess, RuntimeTensor, Value, running
+from harness.compat.runtime import RuntimeProcess, RuntimeTensor, Value, misreads, running
 from harness.evidence.references import RUNTIME
 from harness.pipeline.legs import Leg, NotRunnable, Outputs, always
 
@@ -47,6 +47,8 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
     except BadInput as error:
         raise NotRunnable(str(error)) from None  # the ``buffers`` oracle tells it
     _check_state(lowered, bool(state))
+    if (misread := misreads([(call.name, _dtypes(plan, call)) for call in plan.calls])) is not None:
+        raise NotRunnable(misread)
     runtime = running()
     _check_description(runtime.describe(data), lowered)
     runtime.forget()
@@ -155,6 +157,10 @@ def _check_description(described: Mapping[str, Sequence[Mapping[str, Any] | None
             made = f"{type_.dtype} {list(type_.shape)} ({math.prod(type_.shape) * width} bytes)"
             if told != made:
                 raise ProgramUnlike(f"the runtime says that {side} {index} is {told}, the edge program has {made}")
+
+
+def _dtypes(plan: Plan, call: Call) -> list[str]:
+    return [tensor.dtype if (tensor := plan.values[index].tensor) else "" for index in call.values]
 
 
 def _tensor_of(plan: Plan, index: int) -> ProgramTensor:

@@ -7,6 +7,7 @@ of a worker. Its limits are its own: the pool's look at the worker alone.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -41,10 +42,12 @@ class RuntimeDied(RuntimeError):
     """The process ended, or was ended, instead of answering.
 
     :param kind: the signal's name, ``exit N``, or ``Hang``.
+    :param log: the last lines that it printed.
+    :ivar last: the very last of them, or the kind.
     """
 
     def __init__(self, kind: str, doing: str, log: str) -> None:
-        self.kind = kind
+        self.last = (log.strip().splitlines() or [kind])[-1]
         super().__init__(
             f"ExecuTorch's runtime ended with {kind} while it should {doing}" + (f"\n{log}" if log else "")
         )
@@ -180,6 +183,15 @@ def started(
     answer, _ = runtime._answer("start", STARTING)
     runtime.backends = tuple(answer["backends"])
     return runtime
+
+
+def missing() -> str | None:
+    """Why the installed executorch has no runtime, or None. Imports nothing of it."""
+    for name in ("_C", "_portable_lib"):
+        with suppress(ModuleNotFoundError):
+            if importlib.util.find_spec(f"executorch.extension.pybindings.{name}") is not None:
+                return None
+    return "executorch is not installed, or was built without its runtime's Python binding"
 
 
 def misreads(calls: Iterable[tuple[str, Sequence[str]]], version: str = "") -> str | None:

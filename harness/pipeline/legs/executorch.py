@@ -26,9 +26,9 @@ from harness.artifacts.program_parts import Memory, Part, initial_state, parts
 from harness.case.arrays import Array
 from harness.case.errors import BadInput
 from harness.case.sampling import EvaluationInput
-from harness.compat.runtime import RuntimeProcess, RuntimeTensor, Value, misreads, running
+from harness.compat.runtime import RuntimeDied, RuntimeProcess, RuntimeTensor, Value, misreads, missing, running
 from harness.evidence.references import RUNTIME
-from harness.pipeline.legs import Leg, NotRunnable, Outputs, always
+from harness.pipeline.legs import Leg, NotRunnable, Outputs
 
 if TYPE_CHECKING:
     from harness.pipeline.lowering import Lowered
@@ -49,7 +49,10 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
     _check_state(lowered, bool(state))
     if (misread := misreads([(call.name, _dtypes(plan, call)) for call in plan.calls])) is not None:
         raise NotRunnable(misread)
-    runtime = running()
+    try:
+        runtime = running()
+    except RuntimeDied as death:
+        raise NotRunnable(f"ExecuTorch's runtime does not start here: {death.last}") from None
     _check_description(runtime.describe(data), lowered)
     runtime.forget()
     if not plan.delegates:
@@ -200,4 +203,4 @@ def _torch_tensor(value: RuntimeTensor) -> Any:
     return flat.reshape(stored).permute([value.order.index(axis) for axis in range(len(stored))])
 
 
-LEG = Leg(RUNTIME, 5, "executorch's wheel (its runtime and portable kernels)", always, _run)
+LEG = Leg(RUNTIME, 5, "executorch's wheel (its runtime)", lambda target: missing(), _run)

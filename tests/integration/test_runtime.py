@@ -87,7 +87,7 @@ def test_a_damaged_file_is_no_finding_of_this_leg(lowered):
 def test_what_the_runtime_refuses_is_told_with_its_own_words():
     with pytest.raises(RuntimeRefused, match=r"(?s)Failed to load method.*EthosUBackend is not registered"):
         running().load("x", PROGRAM)
-    assert running().describe(PROGRAM)["inputs"] == [{"dtype": 6, "sizes": [1, 1, 4, 4], "bytes": 64}]
+    assert running().describe(PROGRAM)["taken"] == [{"dtype": 6, "sizes": [1, 1, 4, 4], "bytes": 64}]
 
 
 def test_a_runtime_that_dies_is_told_and_the_next_case_gets_another(lowered):

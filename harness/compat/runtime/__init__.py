@@ -84,9 +84,9 @@ class RuntimeProcess:
     _buffer: bytearray = field(default_factory=bytearray)
 
     def describe(self, program: bytes) -> dict[str, list[dict[str, Any] | None]]:
-        """The runtime's words on a program's ``inputs`` and ``outputs``: scalar type, sizes and bytes, or None."""
+        """The runtime's words on what is ``taken`` and ``given`` by a program: scalar type, sizes and bytes, or None."""
         answer, _ = self._ask({"do": "describe"}, [program], "describe a program")
-        return {side: answer[side] for side in ("inputs", "outputs")}
+        return {side: answer[side] for side in ("taken", "given")}
 
     def load(self, name: str, program: bytes) -> None:
         """Load a program's ``forward``; its state lasts until ``forget``."""

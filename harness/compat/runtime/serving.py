@@ -61,8 +61,8 @@ def _answered(runtime: Any, methods: dict[str, Any], question: dict[str, Any], b
         data = bytes(blobs[0])
         meta = runtime._load_program_from_buffer(data).method_meta("forward")
         sides = (
-            ("inputs", meta.num_inputs(), meta.input_tensor_meta),
-            ("outputs", meta.num_outputs(), meta.output_tensor_meta),
+            ("taken", meta.num_inputs(), meta.input_tensor_meta),
+            ("given", meta.num_outputs(), meta.output_tensor_meta),
         )
         return {side: [_info(read, index) for index in range(count)] for side, count, read in sides}, []
     if question["do"] == "load":

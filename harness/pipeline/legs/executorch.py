@@ -146,8 +146,8 @@ def _check_description(described: Mapping[str, Sequence[Mapping[str, Any] | None
     """
     from harness.pipeline.edge_program import border_types
 
-    for side, wanted in zip(("input", "output"), border_types(lowered.edge_program), strict=True):
-        seen = described[f"{side}s"]
+    taken, given = border_types(lowered.edge_program)
+    for side, seen, wanted in (("input", described["taken"], taken), ("output", described["given"], given)):
         if len(seen) != len(wanted):
             raise ProgramUnlike(
                 f"the runtime says that the program has {len(seen)} {side}s, where the edge program has {len(wanted)}"

@@ -84,7 +84,7 @@ class RuntimeProcess:
     _buffer: bytearray = field(default_factory=bytearray)
 
     def describe(self, program: bytes) -> dict[str, list[dict[str, Any] | None]]:
-        """The runtime's words on what is ``taken`` and ``given`` by a program: scalar type, sizes and bytes, or None."""
+        """What a program has ``taken`` and ``given`` as the runtime says: scalar type, sizes and bytes, or None."""
         answer, _ = self._ask({"do": "describe"}, [program], "describe a program")
         return {side: answer[side] for side in ("taken", "given")}
 

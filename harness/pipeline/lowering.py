@@ -100,6 +100,7 @@ class Lowered:
     :param edge_program: the program with its delegates, before memory planning.
     :param tosa: TOSA flatbuffer of each delegate, by its module name in the edge program.
     :param graphs: copies of each delegate's graph after every pass that changed it, if asked for.
+    :param answers: what the TOSA reference model returned, by flatbuffer and the bytes of its inputs: legs share it.
     """
 
     model: torch.nn.Module
@@ -108,6 +109,7 @@ class Lowered:
     tosa: Mapping[str, bytes]
     record: LoweringRecord
     graphs: Mapping[str, list[LiveGraph]] = field(default_factory=dict)
+    answers: dict[tuple[bytes, ...], list[Array]] = field(default_factory=dict)
 
 
 def tensors_of(arrays: tuple[Array, ...]) -> tuple[torch.Tensor, ...]:

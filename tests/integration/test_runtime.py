@@ -85,7 +85,7 @@ def test_a_damaged_file_is_no_finding_of_this_leg(lowered):
 
 
 def test_what_the_runtime_refuses_is_told_with_its_own_words():
-    with pytest.raises(RuntimeRefused, match=r"(?s)Failed to load method.*EthosUBackend is not registered"):
+    with pytest.raises(RuntimeRefused, match=r"(?s)^Backend EthosUBackend is not registered.*Failed to load"):
         running().load("x", PROGRAM)
     assert running().describe(PROGRAM)["taken"] == [{"dtype": 6, "sizes": [1, 1, 4, 4], "bytes": 64}]
 
@@ -122,3 +122,14 @@ def test_a_release_that_misreads_zero_points_is_not_trusted(version, dtype, told
     calls = [("quantized_decomposed::dequantize_per_channel.out", ("int32", "float32", dtype, "", "float32"))]
     assert (misreads(calls, version) is not None) == told
     assert misreads([("aten::add.out", ("int32", "int32", "int32"))], version) is None
+
+
+def test_what_a_kernel_refuses_begins_with_its_name_and_its_reason():
+    log = (
+        "[index_util.cpp:24] Check failed (index.scalar_type() == ScalarType::Long): Expected dtype int64 for index\n"
+        "[method.cpp:1483] KernelCall failed at instruction 0:2 in operator aten::gather.out: 0x12\n"
+    )
+    first = str(RuntimeRefused("RuntimeError: failed with error 0x12", log)).splitlines()[0]
+    assert first.startswith("aten::gather.out: Check failed (index.scalar_type() == ScalarType::Long): Expected dtype")
+    assert RuntimeRefused("error", "[registry.cpp:1] Missing operator: [2] my::op.out\n").lacks == "my::op.out"
+    assert str(RuntimeRefused("error", "")) == "error"

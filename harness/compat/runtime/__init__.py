@@ -31,11 +31,26 @@ SECONDS = 60.0
 STARTING = 120.0
 """What importing torch may take on a busy machine."""
 _LINES = 12
+_LOGGED = re.compile(r"\[\w+\.(?:cpp|h):\d+\] ")
+_KERNEL = re.compile(r"KernelCall failed at instruction \S+ in operator (\S+): ")
+_LACKING = re.compile(r"Missing operator: \[\d+\] (\S+)")
 _PER_CHANNEL = "quantized_decomposed::dequantize_per_channel."
 
 
 class RuntimeRefused(RuntimeError):
-    """The runtime raised: it could not load the program, or a kernel failed."""
+    """The runtime raised: it could not load the program, or a kernel failed.
+
+    Its own error is a number; why is in the first line that it printed, which comes first here.
+
+    :ivar lacks: a kernel that it was built without, or empty.
+    """
+
+    def __init__(self, error: str, log: str) -> None:
+        lines = [line.partition("] ")[2] for line in log.splitlines() if _LOGGED.match(line)]
+        kernel = _KERNEL.search(log)
+        why = f"{kernel[1]}: {lines[0]}" if kernel and lines else lines[0] if lines else error
+        self.lacks = found[1] if (found := _LACKING.search(log)) else ""
+        super().__init__("\n".join(dict.fromkeys(filter(None, (why, error, log)))))
 
 
 class RuntimeDied(RuntimeError):
@@ -120,8 +135,7 @@ class RuntimeProcess:
             self.process.stdin.flush()
         answer, results = self._answer(doing, SECONDS, printed)
         if "error" in answer:
-            told = self._printed(printed)
-            raise RuntimeRefused(answer["error"] + (f"\n{told}" if told else ""))
+            raise RuntimeRefused(answer["error"], self._printed(printed))
         return answer, results
 
     def _answer(self, doing: str, seconds: float, printed: int = 0) -> tuple[dict[str, Any], list[bytes]]:

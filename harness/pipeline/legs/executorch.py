@@ -26,7 +26,16 @@ from harness.artifacts.program_parts import Memory, Part, initial_state, parts
 from harness.case.arrays import Array
 from harness.case.errors import BadInput
 from harness.case.sampling import EvaluationInput
-from harness.compat.runtime import RuntimeDied, RuntimeProcess, RuntimeTensor, Value, misreads, missing, running
+from harness.compat.runtime import (
+    RuntimeDied,
+    RuntimeProcess,
+    RuntimeRefused,
+    RuntimeTensor,
+    Value,
+    misreads,
+    missing,
+    running,
+)
 from harness.evidence.references import RUNTIME
 from harness.pipeline.legs import Leg, NotRunnable, Outputs
 
@@ -55,15 +64,19 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
         raise NotRunnable(f"ExecuTorch's runtime does not start here: {death.last}") from None
     _check_description(runtime.describe(data), lowered)
     runtime.forget()
-    if not plan.delegates:
-        runtime.load("", data)
-        return tuple(tuple(map(_array, runtime.run("", _arguments(plan, item.arrays)))) for item in inputs)
-    for number, piece in enumerate(pieces):
-        if isinstance(piece, Part):
-            runtime.load(str(number), piece.data)
-    run = _Run(lowered, plan, pieces, Memory(data, plan), runtime)
     try:
+        if not plan.delegates:
+            runtime.load("", data)
+            return tuple(tuple(map(_array, runtime.run("", _arguments(plan, item.arrays)))) for item in inputs)
+        for number, piece in enumerate(pieces):
+            if isinstance(piece, Part):
+                runtime.load(str(number), piece.data)
+        run = _Run(lowered, plan, pieces, Memory(data, plan), runtime)
         return tuple(run(item.arrays) for item in inputs)
+    except RuntimeRefused as refused:
+        if refused.lacks:
+            raise NotRunnable(f"the wheel's runtime has no kernel {refused.lacks}") from None
+        raise
     except BadInput as error:
         raise NotRunnable(str(error)) from None
 

@@ -169,6 +169,8 @@ IMPORTS = (
     ("Op", "tosa.Op:Op"),
     ("TosaPipelineINT", "executorch.backends.arm.test.tester.test_pipeline:TosaPipelineINT"),
     ("TosaGraph", "tosa.TosaGraph:TosaGraph"),
+    ("Runtime.", "import executorch.kernels.quantized  # registers kernels"),
+    ("Runtime", "executorch.runtime:Runtime"),
     ("nn.", "from torch import nn"),
     ("Observer", "torchao.quantization.pt2e.observer:FixedQParamsObserver,MinMaxObserver"),
     ("pt2e", "torchao.quantization.pt2e.quantize_pt2e:convert_pt2e,prepare_pt2e"),

@@ -106,7 +106,7 @@ def message(finding: Finding, *, codes_follow: bool = False) -> str:
     """
     text = without_paths(finding.message).replace("during leg:tosa-reference", _ON_REFERENCE)
     text = text.removeprefix(f"{OWN_ERROR} {_ON_REFERENCE}: ")
-    text = text.replace(f"{REFUSED} during leg:{RUNTIME}", "by ExecuTorch's runtime")
+    text = text.removeprefix(f"{REFUSED} during leg:{RUNTIME}: ")
     text = _WORST.sub(r"worst at \1: expected \5 (\4), actual \3 (\2)", text)
     text = _CODES.sub("" if codes_follow else r"; codes that occur, sorted: expected \2, actual \1", text)
     text = _ELEMENT.sub(r"at \3 expected \2, actual \1", text)

@@ -5,7 +5,7 @@ edge program before memory planning, each delegate's TOSA flatbuffer and payload
 are in ``Lowered``; what leaves the worker is its ``record``.
 
 Stages, in order: ``build``, ``export``, ``prepare``, ``calibrate``, ``convert``,
-``export-quantized``, ``lower`` (edge, partitioning, Arm passes, TOSA) with ``vela`` inside, and
+``export-quantized``, ``lower`` (edge, partitioning, Arm passes, TOSA) with ``vela`` or ``vgf`` inside, and
 ``emit`` (to_executorch). The stage that runs is announced before it starts, so that even a
 native death has one.
 
@@ -215,7 +215,7 @@ def compile_program(
             program = _snapshot(edge.exported_program())
     except (Exception, SystemExit) as error:
         raise LoweringFailed(watched.unfinished if watched else None) from error
-    for stage, seconds in (("vela", captured.vela_seconds), ("snapshots", watched.seconds)):
+    for stage, seconds in (*captured.seconds.items(), ("snapshots", watched.seconds)):
         clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds
         clock.seconds["lower"] -= seconds
     delegates = tuple(_delegates(program, captured, watched))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from harness.artifacts.flatbuffer import Damage, Table, root_table
@@ -58,6 +59,18 @@ def parts(data: bytes, plan: Plan) -> Iterator[Part | Call]:
             yield call
 
 
+def delegate_part(data: bytes, plan: Plan, call: Call, inputs: int) -> Part:
+    """The program of one delegate call alone: its delegate is the only one.
+
+    :param call: an entry of ``plan.calls``.
+    :param inputs: how many of its values are inputs.
+    :raises BadInput: it is no such file.
+    """
+    at = next(index for index, item in enumerate(plan.calls) if item is call)
+    takes, gives = call.values[:inputs], call.values[inputs:]
+    return Part(takes, gives, _tried(data, takes, gives, at, at + 1, call.delegate))
+
+
 def _part(data: bytes, plan: Plan, first: int, end: int) -> Part:
     written: set[int] = set()
     takes: dict[int, None] = {}
@@ -71,8 +84,12 @@ def _part(data: bytes, plan: Plan, first: int, end: int) -> Part:
                 takes[index] = None
             gives[index] = None
         written.update(results)
+    return Part(tuple(takes), tuple(gives), _tried(data, tuple(takes), tuple(gives), first, end))
+
+
+def _tried(data: bytes, takes: Sequence[int], gives: Sequence[int], first: int, end: int, kept: int = -1) -> bytes:
     try:
-        return Part(tuple(takes), tuple(gives), _cut(data, tuple(takes), tuple(gives), first, end))
+        return _cut(data, takes, gives, first, end, kept)
     except (Damage, struct.error) as error:
         raise _wrong(f"cannot be cut into parts ({error})") from None
 
@@ -81,7 +98,8 @@ def _constant(tensor: ProgramTensor | None) -> bool:
     return tensor is not None and tensor.initialized and tensor.place is None
 
 
-def _cut(data: bytes, takes: Sequence[int], gives: Sequence[int], first: int, end: int) -> bytes:
+def _cut(data: bytes, takes: Sequence[int], gives: Sequence[int], first: int, end: int, kept: int) -> bytes:
+    """The file with instructions ``first`` to ``end``, and the delegate ``kept``, which may be none (-1)."""
     plan = root_table(data).tables(_PLANS)[0]
     chains = plan.tables(_CHAINS)
     if len(chains) != 1:
@@ -90,13 +108,17 @@ def _cut(data: bytes, takes: Sequence[int], gives: Sequence[int], first: int, en
     split = split or len(data)
     head = bytearray(data[:split])
     head += bytes(-len(head) % 4)
-    for number, entries in ((_INPUTS, takes), (_OUTPUTS, gives), (_DELEGATES, ())):
+    for number, entries in ((_INPUTS, takes), (_OUTPUTS, gives), *([] if kept >= 0 else [(_DELEGATES, ())])):
         _point(head, plan, number, len(head))
         head += struct.pack(f"<I{len(entries)}i", len(entries), *entries)
-    instructions = chains[0].place(_INSTRUCTIONS)
-    start = instructions + struct.unpack_from("<I", data, instructions)[0] + 4 * first
-    _point(head, chains[0], _INSTRUCTIONS, start)
-    struct.pack_into("<I", head, start, end - first)  # over the length, or over an entry that is left out
+    _narrow(head, chains[0], _INSTRUCTIONS, first, end - first)
+    if kept >= 0:
+        _narrow(head, plan, _DELEGATES, kept, 1)
+        called = chains[0].tables(_INSTRUCTIONS)[first].table(1)
+        if called is None:
+            raise Damage("an instruction lacks its content")
+        with suppress(Damage):  # absent where it is 0 already
+            struct.pack_into("<i", head, called.place(0), 0)
     head += bytes(-(len(head) - split) % _ALIGNED)
     if data[HEADER_AT:][:4] == HEADER_MAGIC:
         struct.pack_into("<Q", head, HEADER_AT + 8, len(head))
@@ -127,6 +149,14 @@ def initial_state(data: bytes, plan: Plan) -> dict[int, tuple[int, int]]:
     except (Damage, IndexError, struct.error):
         raise _wrong("has state whose initial data is not in the file") from None
     return found
+
+
+def _narrow(head: bytearray, table: Table, number: int, first: int, count: int) -> None:
+    """Leave so many entries of a vector of references, from ``first`` on."""
+    place = table.place(number)
+    start = place + struct.unpack_from("<I", head, place)[0] + 4 * first
+    _point(head, table, number, start)
+    struct.pack_into("<I", head, start, count)  # over the length, or over an entry that is left out
 
 
 def _point(head: bytearray, table: Table, number: int, at: int) -> None:

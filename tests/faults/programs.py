@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from harness.artifacts.flatbuffer import root_table
 from harness.artifacts.program import decode_program
 from harness.case.building import module_of
-from harness.evidence.references import RUNTIME_BLAMED
+from harness.evidence.references import RUNTIME, RUNTIMES
 from tests.faults.fault import Fault, patched
 from tests.integration.conftest import linear_case, sigmoid_case
 
@@ -66,7 +66,7 @@ FAULTS = (
         stands_for="a constant of a part on the CPU is serialized wrong",
         oracle="numeric",
         kind="outside rounding",
-        blame=RUNTIME_BLAMED,
+        blame=RUNTIMES[RUNTIME],
         case=FLOAT_LINEAR,
         planted=lambda: _rewritten(_other_weight),
     ),
@@ -75,7 +75,7 @@ FAULTS = (
         stands_for="the emitter writes another scale than the edge program has",
         oracle="numeric",
         kind="outside rounding",
-        blame=RUNTIME_BLAMED,
+        blame=RUNTIMES[RUNTIME],
         case=sigmoid_case(),
         planted=lambda: _rewritten(_other_scale),
     ),

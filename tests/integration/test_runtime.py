@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from harness.artifacts.program import decode_program
-from harness.compat import runtime as runtimes
 from harness.compat.runtime import RuntimeDied, RuntimeRefused, misreads, running, started
-from harness.evidence.references import QUANTIZED, RUNTIME, RUNTIME_BLAMED, TOSA
+from harness.evidence.references import QUANTIZED, RUNTIME, RUNTIMES, TOSA
 from harness.pipeline.legs import NotRunnable, legs
 from harness.pipeline.legs.executorch import ProgramUnlike
 from harness.pipeline.lowering import StageClock
@@ -66,7 +65,7 @@ def test_what_only_the_runtime_gets_wrong_is_blamed_on_it(observed):
     outputs = tuple((array + 1.0,) for (array,) in seen.legs[TOSA].outputs)
     wrong = replace(seen, legs={**seen.legs, RUNTIME: replace(seen.legs[RUNTIME], outputs=outputs)})
     [found] = judge(wrong)
-    assert (found.oracle, found.kind, found.pass_name) == ("numeric", "outside rounding", RUNTIME_BLAMED)
+    assert (found.oracle, found.kind, found.pass_name) == ("numeric", "outside rounding", RUNTIMES[RUNTIME])
     assert found.legs == (QUANTIZED, RUNTIME)
     both = {TOSA: replace(seen.legs[TOSA], outputs=outputs), RUNTIME: wrong.legs[RUNTIME]}
     assert [item.legs[1] for item in judge(replace(seen, legs={**seen.legs, **both}))] == [TOSA]
@@ -107,12 +106,11 @@ def test_a_runtime_that_dies_is_told_and_the_next_case_gets_another(lowered):
         (f"import os, sys; {READY} print('last words', file=sys.stderr); os.abort()", r"(?s)SIGABRT.*last words"),
     ],
 )
-def test_each_end_of_a_process_has_its_name(tmp_path, monkeypatch, text, told):
-    monkeypatch.setattr(runtimes, "SECONDS", 0.5)
+def test_each_end_of_a_process_has_its_name(tmp_path, text, told):
     script = tmp_path / "serving.py"
     script.write_text(text)
     with pytest.raises(RuntimeDied, match=told):
-        started(serving=script).describe(b"")
+        started(serving=script, seconds=0.5).describe(b"")
 
 
 @pytest.mark.parametrize(

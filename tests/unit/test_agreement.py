@@ -8,7 +8,7 @@ import pytest
 from harness.case.sampling import EvaluationInput
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, ENGINES_DIFFER, differences, legs_to_judge
 from harness.evidence.observation import Envelope, Failure, LegResult
-from harness.evidence.references import FVP, MODEL, QUANTIZED, RUNTIME, RUNTIME_BLAMED, TOSA
+from harness.evidence.references import FVP, MODEL, QUANTIZED, RUNTIME, RUNTIMES, TOSA
 from harness.workers.case_run import _plant
 from oracles import numeric, outputs
 from tests.unit.observations import STEP, observation
@@ -161,7 +161,7 @@ def numeric_and_outputs(**legs):
     ("legs", "expected"),
     [
         ({"runtime": RIGHT}, []),
-        ({"runtime": WRONG}, [("numeric", "outside rounding", RUNTIME, RUNTIME_BLAMED)]),
+        ({"runtime": WRONG}, [("numeric", "outside rounding", RUNTIME, RUNTIMES[RUNTIME])]),
         ({"tosa": OTHER, "runtime": WRONG}, [("numeric", "outside rounding", TOSA, None)]),
         ({"tosa": OTHER, "runtime": RIGHT}, [("numeric", "outside rounding", TOSA, None)]),
         ({"runtime": RIGHT[:2]}, [("outputs", "shape", RUNTIME, None)]),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.artifacts.program import Call, Place, Plan, ProgramTensor, ProgramValue, decode_program
-from harness.artifacts.program_parts import Memory, Part, initial_state, parts
+from harness.artifacts.program_parts import Memory, Part, delegate_part, initial_state, parts
 from harness.case.errors import BadInput
 
 DATA = (Path(__file__).parents[1] / "hostile/files/neg.pte").read_bytes()
@@ -46,6 +46,15 @@ def test_a_part_is_given_what_it_writes_into_planned_memory_and_not_what_has_non
             patch.setattr("harness.artifacts.program_parts._cut", lambda *words: b"")
             [part] = parts(b"", plan)
         assert (part.takes, part.gives) == (takes, (0, 1))
+
+
+def test_a_delegate_alone_keeps_its_payload():
+    [call] = [item for item in PLAN.calls if item.kind == "delegate"]
+    part = delegate_part(DATA, PLAN, call, 1)
+    plan = decode_program(part.data).main
+    assert (plan.calls, plan.inputs, plan.outputs) == ((call,), part.takes, part.gives)
+    assert [item.payload for item in plan.delegates] == [item.payload for item in PLAN.delegates]
+    assert (part.takes, part.gives) == (call.values[:1], call.values[1:])
 
 
 def test_control_flow_is_refused():

@@ -27,7 +27,7 @@ from harness.compat.releases import installed
 
 SERVING = Path(__file__).with_name("serving.py")
 SECONDS = 60.0
-"""What one question may take; loading a program takes milliseconds on portable kernels."""
+"""What one question may take; on portable kernels loading a program takes milliseconds."""
 STARTING = 120.0
 """What importing torch may take on a busy machine."""
 _LINES = 12
@@ -89,12 +89,14 @@ Value = RuntimeTensor | int | float | bool | str | None
 class RuntimeProcess:
     """A process that has said that it is ready.
 
+    :param seconds: what one question may take.
     :ivar backends: names of the backends that its runtime has.
     """
 
     process: subprocess.Popen[bytes]
     log: IO[bytes]
     backends: tuple[str, ...] = ()
+    seconds: float = SECONDS
     owner: int = field(default_factory=os.getpid)
     _buffer: bytearray = field(default_factory=bytearray)
 
@@ -133,7 +135,7 @@ class RuntimeProcess:
             line = json.dumps({**question, "blobs": [len(blob) for blob in blobs]}).encode() + b"\n"
             self.process.stdin.write(line + b"".join(blobs))
             self.process.stdin.flush()
-        answer, results = self._answer(doing, SECONDS, printed)
+        answer, results = self._answer(doing, self.seconds, printed)
         if "error" in answer:
             raise RuntimeRefused(answer["error"], self._printed(printed))
         return answer, results
@@ -177,12 +179,16 @@ class RuntimeProcess:
 
 
 def started(
-    folder: Path | None = None, environment: Mapping[str, str] | None = None, serving: Path = SERVING
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = SECONDS,
+    serving: Path = SERVING,
 ) -> RuntimeProcess:
     """Start a runtime and wait until it is ready.
 
     :param folder: where another release of executorch lies (``pip install --no-deps --target``).
     :param environment: variables on top of this process's.
+    :param seconds: what one question may take.
     :raises RuntimeDied: it has no executorch, or no runtime; its last lines say which.
     """
     log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open as long as the process
@@ -193,7 +199,7 @@ def started(
         stderr=log,
         env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
     )
-    runtime = RuntimeProcess(process, log)
+    runtime = RuntimeProcess(process, log, seconds=seconds)
     answer, _ = runtime._answer("start", STARTING)
     runtime.backends = tuple(answer["backends"])
     return runtime

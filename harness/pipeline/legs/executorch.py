@@ -19,9 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from harness.artifacts.program import SCALARS, Call, Plan, ProgramTensor, decode_program
+from harness.artifacts.program import SCALARS, Call, Plan, decode_program
 from harness.artifacts.program_parts import Memory, Part, initial_state, parts
 from harness.case.arrays import Array
 from harness.case.errors import BadInput
@@ -31,13 +29,22 @@ from harness.compat.runtime import (
     RuntimeProcess,
     RuntimeRefused,
     RuntimeTensor,
-    Value,
     misreads,
     missing,
     running,
 )
+from harness.evidence.observation import DelegateRecord
 from harness.evidence.references import RUNTIME
 from harness.pipeline.legs import Leg, NotRunnable, Outputs
+from harness.pipeline.legs.program_values import (
+    arguments_of,
+    array_of,
+    bytes_of,
+    delegate_calls,
+    tensor_of,
+    torch_tensor,
+)
+from harness.pipeline.legs.tosa_reference import run_delegate
 
 if TYPE_CHECKING:
     from harness.pipeline.lowering import Lowered
@@ -67,7 +74,7 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
     try:
         if not plan.delegates:
             runtime.load("", data)
-            return tuple(tuple(map(_array, runtime.run("", _arguments(plan, item.arrays)))) for item in inputs)
+            return tuple(tuple(map(array_of, runtime.run("", arguments_of(plan, item.arrays)))) for item in inputs)
         for number, piece in enumerate(pieces):
             if isinstance(piece, Part):
                 runtime.load(str(number), piece.data)
@@ -88,10 +95,10 @@ class _Run:
         self, lowered: Lowered, plan: Plan, pieces: Sequence[Part | Call], memory: Memory, runtime: RuntimeProcess
     ) -> None:
         self.lowered, self.plan, self.pieces, self.memory, self.runtime = lowered, plan, pieces, memory, runtime
-        self.records = _records(lowered, plan)
+        self.records = [record for _, record in delegate_calls(lowered, plan)]
 
     def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        for index, value in zip(self.plan.inputs, _arguments(self.plan, arrays), strict=True):
+        for index, value in zip(self.plan.inputs, arguments_of(self.plan, arrays), strict=True):
             if isinstance(value, RuntimeTensor):
                 self.memory.write(index, value.data)
         calls = iter(self.records)
@@ -103,40 +110,23 @@ class _Run:
                     self.memory.write(index, result.data)
             else:
                 self._delegate(piece, next(calls))
-        return tuple(_array(self._read(index)) for index in self.plan.outputs)
+        return tuple(array_of(self._read(index)) for index in self.plan.outputs)
 
-    def _delegate(self, call: Call, name: str) -> None:
-        from harness.pipeline.legs.tosa_reference import run_delegate
-
-        module = getattr(self.lowered.edge_program.graph_module, name)
-        [record] = [item for item in self.lowered.record.delegates if item.name == name]
+    def _delegate(self, call: Call, record: DelegateRecord) -> None:
+        module = getattr(self.lowered.edge_program.graph_module, record.name)
         count = len(record.inputs)
-        tensors = [_torch_tensor(self._read(index)) for index in call.values[:count]]
+        tensors = [torch_tensor(self._read(index)) for index in call.values[:count]]
         try:
-            results = run_delegate(self.lowered, name, module, tensors)
+            results = run_delegate(self.lowered, record.name, module, tensors)
         except Exception as error:  # noqa: BLE001 - whatever it is, the ``tosa-reference`` leg has told it
-            raise NotRunnable(f"delegate {name} does not run on the TOSA reference model: {error}") from None
+            raise NotRunnable(f"delegate {record.name} does not run on the TOSA reference model: {error}") from None
         for index, result in zip(call.values[count:], results, strict=True):
-            tensor = _tensor_of(self.plan, index)
-            self.memory.write(index, result.permute(tensor.dim_order).contiguous().numpy().tobytes())
+            tensor = tensor_of(self.plan, index)
+            self.memory.write(index, bytes_of(result, tensor.dim_order))
 
     def _read(self, index: int) -> RuntimeTensor:
-        tensor = _tensor_of(self.plan, index)
+        tensor = tensor_of(self.plan, index)
         return RuntimeTensor(tensor.dtype, tensor.shape, tensor.dim_order, self.memory.read(index))
-
-
-def _records(lowered: Lowered, plan: Plan) -> list[str]:
-    """The delegate of each delegate call: the first unused one with the payload that the call has."""
-    left = list(lowered.record.delegates)
-    names = []
-    for call in plan.calls:
-        if call.kind == "delegate":
-            record = next((item for item in left if item.payload == plan.delegates[call.delegate].payload), None)
-            if record is None or len(call.values) != len(record.inputs) + len(record.results):
-                raise NotRunnable("the program's delegate calls are not those that the lowering made")
-            left.remove(record)
-            names.append(record.name)
-    return names
 
 
 def _check_state(lowered: Lowered, initialized: bool) -> None:
@@ -177,43 +167,6 @@ def _check_description(described: Mapping[str, Sequence[Mapping[str, Any] | None
 
 def _dtypes(plan: Plan, call: Call) -> list[str]:
     return [tensor.dtype if (tensor := plan.values[index].tensor) else "" for index in call.values]
-
-
-def _tensor_of(plan: Plan, index: int) -> ProgramTensor:
-    tensor = plan.values[index].tensor
-    if tensor is None:
-        raise NotRunnable(f"value {index} of the program is no tensor")
-    return tensor
-
-
-def _arguments(plan: Plan, arrays: Sequence[Array]) -> list[Value]:
-    """Arrays as the program takes them, in the memory order of its inputs."""
-    if len(plan.inputs) != len(arrays):
-        raise NotRunnable(f"the program has {len(plan.inputs)} inputs, of which {len(arrays)} are tensors")
-    found: list[Value] = []
-    for index, array in zip(plan.inputs, arrays, strict=True):
-        order = _tensor_of(plan, index).dim_order
-        if len(order) != array.ndim:
-            raise NotRunnable(f"value {index} of the program has another rank than the input that it is")
-        stored = np.ascontiguousarray(array.transpose(order))
-        found.append(RuntimeTensor(str(array.dtype), tuple(map(int, array.shape)), order, stored.tobytes()))
-    return found
-
-
-def _array(value: Value) -> Array:
-    """A result in logical order; what is no tensor as an array without axes."""
-    if not isinstance(value, RuntimeTensor):
-        return np.asarray(value)
-    return np.asarray(_torch_tensor(value).contiguous().numpy())
-
-
-def _torch_tensor(value: RuntimeTensor) -> Any:
-    import torch
-
-    stored = [value.sizes[axis] for axis in value.order]
-    dtype = getattr(torch, value.dtype)
-    flat = torch.frombuffer(bytearray(value.data), dtype=dtype) if value.data else torch.empty(0, dtype=dtype)
-    return flat.reshape(stored).permute([value.order.index(axis) for axis in range(len(stored))])
 
 
 LEG = Leg(RUNTIME, 5, "executorch's wheel (its runtime)", lambda target: missing(), _run)

@@ -36,6 +36,8 @@ READS = "ai-ml-sdk-model-converter==0.9.0"
 LAYERS = "ai-ml-emulation-layer-for-vulkan==0.11.0"
 UNREADABLE = "Failed to create VGF header decoder"
 """What the runtime prints of a file of another format."""
+UNFIT = "does not match IO allocation"
+"""What it prints of a payload that takes or gives another number of bytes than the program."""
 _DRIVERS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
 _DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 _ORDER = ("Graph", "Tensor")

@@ -131,3 +131,9 @@ def test_what_a_kernel_refuses_begins_with_its_name_and_its_reason():
     assert first.startswith("aten::gather.out: Check failed (index.scalar_type() == ScalarType::Long): Expected dtype")
     assert RuntimeRefused("error", "[registry.cpp:1] Missing operator: [2] my::op.out\n").lacks == "my::op.out"
     assert str(RuntimeRefused("error", "")) == "error"
+    log = (
+        "[VGFBackend.cpp:1044] Failed to find extension VK_KHR_maintenance5\n"
+        "[VGFBackend.cpp:572] VGF execute: args=2 IOs=2 inputs=1 outputs=1\n"
+        "[VGFBackend.cpp:767] Output tensor byte size 48 does not match IO allocation 24\n"
+    )
+    assert str(RuntimeRefused("error", log)).startswith("Output tensor byte size 48 does not match")

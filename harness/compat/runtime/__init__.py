@@ -32,6 +32,8 @@ STARTING = 120.0
 """What importing torch may take on a busy machine."""
 _LINES = 12
 _LOGGED = re.compile(r"\[\w+\.(?:cpp|h):\d+\] ")
+_COMPLAINS = re.compile(r"(?i)fail|missing|expected|invalid|\bnot\b|cannot|error")
+_HARMLESS = "Failed to find extension"
 _KERNEL = re.compile(r"KernelCall failed at instruction \S+ in operator (\S+): ")
 _LACKING = re.compile(r"Missing operator: \[\d+\] (\S+)")
 _PER_CHANNEL = "quantized_decomposed::dequantize_per_channel."
@@ -40,13 +42,14 @@ _PER_CHANNEL = "quantized_decomposed::dequantize_per_channel."
 class RuntimeRefused(RuntimeError):
     """The runtime raised: it could not load the program, or a kernel failed.
 
-    Its own error is a number; why is in the first line that it printed, which comes first here.
+    Its own error is a number; why is in the first complaint that it printed, which comes first here.
 
     :ivar lacks: a kernel that it was built without, or empty.
     """
 
     def __init__(self, error: str, log: str) -> None:
-        lines = [line.partition("] ")[2] for line in log.splitlines() if _LOGGED.match(line)]
+        logged = (line.partition("] ")[2] for line in log.splitlines() if _LOGGED.match(line))
+        lines = [line for line in logged if _COMPLAINS.search(line) and not line.startswith(_HARMLESS)]
         kernel = _KERNEL.search(log)
         why = f"{kernel[1]}: {lines[0]}" if kernel and lines else lines[0] if lines else error
         self.lacks = found[1] if (found := _LACKING.search(log)) else ""

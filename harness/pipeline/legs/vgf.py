@@ -5,8 +5,8 @@ runtime, in a process of its own and of the release that has one; the rest of th
 ``tosa-reference`` leg. Loading compiles shaders: 0.3 to 6 s a delegate.
 
 Where every tensor of the delegates' TOSA graphs is an integer, the leg must return the reference model's bits; floats
-are judged by envelopes (``harness.evidence.agreement``). A file of a format that the runtime does not read makes the
-leg say so and not run.
+are judged by envelopes (``harness.evidence.agreement``). A file of a format that the runtime does not read, or one
+whose border is not the program's (the ``buffers`` oracle tells that), makes the leg say so and not run.
 
 Imports torch lazily; runs in worker processes only.
 """
@@ -22,7 +22,7 @@ from harness.case.errors import BadInput
 from harness.case.sampling import EvaluationInput
 from harness.case.target import Target
 from harness.compat.runtime import RuntimeDied, RuntimeProcess, RuntimeRefused, running, started
-from harness.compat.vgf import READS, UNREADABLE, environment, lacking, runtime_folder
+from harness.compat.vgf import READS, UNFIT, UNREADABLE, environment, lacking, runtime_folder
 from harness.evidence.references import VGF
 from harness.pipeline.legs import Leg, NotRunnable, Outputs, arrays_of
 from harness.pipeline.legs.program_values import delegate_calls, runtime_tensor, torch_tensor
@@ -56,9 +56,15 @@ def _run(lowered: Lowered, inputs: Sequence[EvaluationInput]) -> Outputs:
         return [torch_tensor(value) for value in runtime.run(name, given)]
 
     arguments = {record.name: record.arguments for record in lowered.record.delegates}
+    program = lowered.edge_program
     state: dict[str, torch.Tensor] = {}
-    with torch.no_grad():
-        return tuple(arrays_of(run_edge_program(lowered.edge_program, item.arrays, delegate, state)) for item in inputs)
+    try:
+        with torch.no_grad():
+            return tuple(arrays_of(run_edge_program(program, item.arrays, delegate, state)) for item in inputs)
+    except RuntimeRefused as refused:
+        if UNFIT in str(refused):
+            raise NotRunnable(str(refused).splitlines()[0]) from None
+        raise
 
 
 def _started() -> RuntimeProcess:
@@ -73,6 +79,8 @@ def _load(lowered: Lowered, runtime: RuntimeProcess) -> None:
     try:
         plan = decode_program(data).main
         for call, record in delegate_calls(lowered, plan):
+            if len(record.inputs) != len(record.tosa_inputs):
+                raise NotRunnable(f"the payload of {record.name} lacks inputs that the program binds by position")
             runtime.load(record.name, delegate_part(data, plan, call, len(record.inputs)).data)
     except BadInput as error:
         raise NotRunnable(str(error)) from None

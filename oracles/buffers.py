@@ -3,8 +3,8 @@
 Each layer is held against the next: the values of a delegate call in the ``.pte`` (from the
 flatbuffer) against what the lowering decided (stage ``emit``), those against the TOSA graph's
 inputs and outputs (stage ``lower``), and the TOSA graph against the payload's own tables (stage
-``vela``). A call's arguments lie in one list in the file; where the inputs end comes from the
-lowering record. Then the memory plan of the program (``harness.artifacts.planning``).
+``vela``, or ``vgf``). A call's arguments lie in one list in the file; where the inputs end comes from
+the lowering record. Then the memory plan of the program (``harness.artifacts.planning``).
 
 What is not claimed: axes in Vela's tables, which may be the shape after a reshape (elements and
 bytes must agree); lifetimes inside the scratch memory, where Vela may put an output over an input
@@ -25,6 +25,7 @@ from harness.artifacts.planning import plan_faults
 from harness.artifacts.program import Call, Plan, ProgramDelegate, ProgramTensor, decode_program
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import ALIGNMENT, SCRATCH, VelaIO, VelaPayload, decode_vela
+from harness.artifacts.vgf import VgfPayload, decode_vgf
 from harness.case.errors import BadInput
 from harness.case.wording import counted_as
 from harness.evidence.delegate_io import (
@@ -41,8 +42,10 @@ from harness.evidence.delegate_io import (
 from harness.evidence.inspection.origins import call_made
 from harness.evidence.inspection.surroundings import tosa_place
 from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle
+from harness.evidence.references import RUNTIMES, VGF
+from harness.evidence.vgf_payload import tosa_against_vgf
 
-VELA_BACKEND = "EthosUBackend"
+VELA_BACKEND, VGF_BACKEND = "EthosUBackend", "VgfBackend"
 MOST_NAMED = 3
 
 
@@ -184,6 +187,11 @@ def _of_delegate(delegate: _Delegate, named: Mapping[str, bytes]) -> Iterator[Mi
             yield from _lowered(delegate, block)
     except BadInput as error:
         yield _damaged(error, "lower", delegate.named)
+    if record.backend == VGF_BACKEND and block is not None:
+        try:
+            yield from _converted(delegate, block, decode_vgf(delegate.held.payload))
+        except BadInput as error:
+            yield _damaged(error, "vgf", delegate.named)
     if record.backend != VELA_BACKEND:
         return
     try:
@@ -299,6 +307,18 @@ def _compiled(delegate: _Delegate, block: TosaBlock | None, payload: VelaPayload
         names = _names(delegate, side, block)
         yield from _placed(delegate, side, table, payload.scratch_size, names)
         yield from _apart(delegate, side, table, names, block)
+
+
+def _converted(delegate: _Delegate, block: TosaBlock, payload: VgfPayload) -> Iterator[Mismatch]:
+    """The TOSA graph against the resources of its VGF payload."""
+    for side, table, wanted in (("input", payload.inputs, block.inputs), ("output", payload.outputs, block.outputs)):
+        if len(table) != len(wanted):
+            count = _count(delegate, side, "its payload has", len(table), "the TOSA graph that was converted", wanted)
+            yield replace(count, stage="vgf", pass_name=RUNTIMES[VGF])
+            continue
+        pairs = zip([block.tensors[name] for name in wanted], table, strict=True)
+        seen = [tosa_against_vgf(tensor, resource, side) for tensor, resource in pairs]
+        yield from _grouped(delegate, side, seen, wanted, "vgf", RUNTIMES[VGF])
 
 
 def _placed(

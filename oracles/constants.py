@@ -4,7 +4,8 @@ Matching is by provenance: a weight or bias by the convolution that reads it and
 which that descends from; any other constant by its name, which begins with the start node that
 was folded (``aten_cat_default_pre_computed``). Exact codes are expected, in the exact layout for
 weights and biases; a folded value may have been reshaped, permuted or repeated. RESCALE
-parameters, zero points and TABLEs are the ``qparams`` oracle's.
+parameters, zero points and TABLEs are the ``qparams`` oracle's. The constants that a VGF payload holds must be those
+of the flatbuffer.
 
 What could not be matched is reported as such, for information, with the count of what was.
 """
@@ -13,13 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.artifacts.tosa import decode_tosa
+from harness.artifacts.vgf import MAGIC, decode_vgf
 from harness.case.errors import BadInput
+from harness.case.wording import counted_as
 from harness.evidence.inspection.analysis import Analysis, analyse
 from harness.evidence.inspection.blame import SERIALIZER, constant_blame, literals_blame
 from harness.evidence.inspection.constants import JudgedConstant, judged_constants, lost_constants
 from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.observation import Mismatch, Observation, Oracle, Unjudged
-from harness.evidence.references import first_of_each
+from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle, Unjudged
+from harness.evidence.references import RUNTIMES, VGF, first_of_each
+from harness.evidence.vgf_payload import foreign_constants
 from harness.triage.unjudged.execution import outputs_of
 
 NAME = "constants"
@@ -36,6 +41,7 @@ def judge(observation: Observation) -> list[Mismatch]:
             found += [
                 _lost(delegate.name, name, text) for name, text in lost_constants(delegate.trace, record.reference)
             ]
+        found += _of_payload(delegate)
         try:
             analysis = analyse(delegate)
         except BadInput:
@@ -43,6 +49,27 @@ def judge(observation: Observation) -> list[Mismatch]:
         if analysis is not None:
             found += _judge(analysis)
     return found
+
+
+def _of_payload(delegate: DelegateRecord) -> Iterator[Mismatch]:
+    """Constants of a VGF payload that its TOSA graph does not have."""
+    if delegate.payload[:4] != MAGIC or delegate.tosa is None:
+        return
+    try:
+        block, payload = decode_tosa(delegate.tosa).main, decode_vgf(delegate.payload)
+    except BadInput:
+        return  # ``buffers`` reports damaged artifacts
+    if foreign := foreign_constants(block, payload):
+        more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
+        yield Mismatch(
+            NAME,
+            "payload constant differs",
+            f"{delegate.name}: {len(foreign)} of {counted_as(len(payload.constants), 'constant')} of its VGF payload "
+            f"are none of the TOSA graph that was converted: {', '.join(foreign[:SHOWN])}{more}",
+            stage="vgf",
+            pass_name=RUNTIMES[VGF],
+            measured={"foreign": len(foreign), "constants": len(payload.constants)},
+        )
 
 
 def _judge(analysis: Analysis) -> Iterator[Mismatch]:

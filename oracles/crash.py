@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 
+from harness.case.place import Place
+from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import CRASH, Failure, LoweringRecord, Mismatch, Observation, Oracle, headline
+from harness.evidence.references import RUNTIME
 from harness.triage.unjudged.execution import of_failures
 
 SIGNATURE_LENGTH = 120
@@ -62,7 +65,16 @@ def _mismatch(failure: Failure, legs: tuple[str, str] | None, record: LoweringRe
         measured={"type": failure.type, "frame": failure.frame or "", "node": failure.node or ""},
         signature=signature(failure),
         node=_call(failure, record),
+        place=_place(failure),
     )
+
+
+def _place(failure: Failure) -> Place | None:
+    """Where ExecuTorch's runtime refused: the kernel, and its reason in one word, for conditions of corpus entries."""
+    kernel, named, why = headline(failure.message).partition(": ")
+    if failure.stage != f"leg:{RUNTIME}" or not named or "::" not in kernel:
+        return None
+    return seen_place({"kernel": kernel, "why": normalized(why).replace(" ", "-")})
 
 
 def judge(observation: Observation) -> list[Mismatch]:

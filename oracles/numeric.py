@@ -16,6 +16,8 @@ kind says that it needs out-of-range input.
 
 Legs that executed the same compiled program must agree with each other bit for bit
 (``harness.evidence.agreement``); of legs that are compared so, only the first is held against envelopes.
+The legs ``executorch`` and ``vgf`` share a part of what they run with ``tosa-reference``, so they are told only of
+outputs that are right on that leg; the runtime, or what was made for it, is to blame then.
 Where a single delegate differs from its TOSA graph (``harness.locate.divergence``), that is told instead:
 with integers, on inputs from the whole range, and with the first operation that differs.
 """
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,7 +36,7 @@ from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, difference
 from harness.evidence.comparing import Comparison, compare, comparisons
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Envelope, Mismatch, Observation, Oracle
-from harness.evidence.references import place, reference_leg
+from harness.evidence.references import RUNTIMES, TOSA, place, reference_leg
 from harness.locate.delegate_mismatches import wrong_values
 from harness.locate.divergence import DelegateComparison
 from harness.triage.buckets import OUT_OF_RANGE
@@ -55,17 +58,25 @@ def judge(observation: Observation) -> list[Mismatch]:
         for item in differences(observation)
         if not (delegates and item.kind == DIFFERS_FROM_TOSA)
     ]
+    told: set[int] = set()
     for leg in legs_to_judge(observation):
         wrong = _by_output(comparisons(observation, leg))
+        if leg in RUNTIMES:  # what is wrong on the reference as well is not its own
+            wrong = {output: items for output, items in wrong.items() if output not in told}
+        told.update(wrong)
+        blamed = RUNTIMES.get(leg) if TOSA in observation.legs and observation.legs[TOSA].ran else None
         lenient = (
             {} if observation.saturation is None else _by_output(comparisons(observation, leg, observation.saturation))
         )
         for output, items in wrong.items():
             if observation.saturation is not None and output not in lenient:
-                found.append(_mismatch(observation, leg, items, QMIN_LOST, observation.rounding))
+                found.append(
+                    replace(_mismatch(observation, leg, items, QMIN_LOST, observation.rounding), pass_name=blamed)
+                )
             else:
                 allowed = observation.rounding if observation.saturation is None else observation.saturation
-                found.append(_mismatch(observation, leg, lenient.get(output, items), "outside rounding", allowed))
+                outside = _mismatch(observation, leg, lenient.get(output, items), "outside rounding", allowed)
+                found.append(replace(outside, pass_name=blamed))
     return found
 
 
@@ -167,6 +178,7 @@ def _disagreement(observation: Observation, found: Difference) -> Mismatch:
     return Mismatch(
         oracle="numeric",
         kind=found.kind,
+        pass_name=RUNTIMES.get(found.legs[1]),
         legs=found.legs,
         message=message,
         measured={

@@ -73,6 +73,13 @@ class Table:
         start, count = self._vector(field, 4)
         return [self._at(start + 4 * index) for index in range(count)]
 
+    def place(self, field: int) -> int:
+        """Position of a field in the file."""
+        at = self._field(field)
+        if at is None:
+            raise Damage(f"field {field} of the table at byte {self.position} is absent")
+        return at
+
     def _at(self, place: int) -> Table:
         return Table(self.data, place + _number(self.data, place, "I"), self.budget)
 

@@ -27,8 +27,8 @@ from harness.case.errors import BadInput
 
 IDENTIFIER = b"ET12"
 MOST_AXES = 16  # kTensorDimensionLimit of runtime/core/exec_aten/util/tensor_dimension_limit.h
-_HEADER_MAGIC, _HEADER_AT, _HEADER_LENGTH = b"eh00", 8, 24
-_SCALARS = {
+HEADER_MAGIC, HEADER_AT, _HEADER_LENGTH = b"eh00", 8, 24
+SCALARS = {
     0: ("uint8", 1),
     1: ("int8", 1),
     2: ("int16", 2),
@@ -208,8 +208,8 @@ class _Reader:
         return Program(plans, named)
 
     def _segment_base(self) -> int:
-        header = self.data[_HEADER_AT : _HEADER_AT + _HEADER_LENGTH]
-        if header[:4] != _HEADER_MAGIC or len(header) < _HEADER_LENGTH:
+        header = self.data[HEADER_AT : HEADER_AT + _HEADER_LENGTH]
+        if header[:4] != HEADER_MAGIC or len(header) < _HEADER_LENGTH:
             return 0
         return int.from_bytes(header[16:24], "little")
 
@@ -277,9 +277,9 @@ def _value(item: Table) -> ProgramValue:
 
 def _tensor(item: Table) -> ProgramTensor:
     code = item.number(0, "b")
-    if code not in _SCALARS:
+    if code not in SCALARS:
         raise Damage(f"a tensor's scalar type is {code}")
-    dtype, element = _SCALARS[code]
+    dtype, element = SCALARS[code]
     shape, dim_order = item.numbers(2, "i"), item.numbers(3, "B")
     wrong = len(shape) > MOST_AXES or any(size < 0 for size in shape) or sorted(dim_order) != list(range(len(shape)))
     if wrong:

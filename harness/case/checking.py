@@ -58,7 +58,7 @@ def check_case(case: Case) -> None:
         raise BadInput(
             "$.recipe",
             f"recipe {case.recipe!r} does not fit target {case.target!r}",
-            "use 'float' with TOSA-1.0+FP and a quantized recipe elsewhere",
+            "use 'float' with TOSA-1.0+FP or vgf+FP and a quantized recipe elsewhere",
         )
     nodes = {node.name for node in case.graph.nodes}
     for name in recipe.float_nodes:

@@ -1,8 +1,8 @@
 """Compile targets in upstream's own spelling, and what each implies.
 
 ``TOSA-1.0+INT``, ``TOSA-1.0+INT+FP``, ``TOSA-1.0+FP`` stop at the TOSA flatbuffer;
-``ethos-u55-128`` and its like go on through Vela. ``vgf`` is a family that has a place here and
-no lowering yet.
+``ethos-u55-128`` and its like go on through Vela; ``vgf`` through Arm's model converter to a payload for Vulkan, with
+the profiles of upstream's own compile specification, or those that are named: ``vgf+INT``, ``vgf+FP``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ _ETHOS = {
     "ethos-u65": (256, 512),
     "ethos-u85": (128, 256, 512, 1024, 2048),
 }
+_VGF = re.compile(r"vgf((?:\+(?:INT|FP|int16|int4))*)\Z")
+_VGF_PROFILES = "+FP+INT+int4+int16"
+"""What ``VgfCompileSpec()`` of executorch 1.5.1 has."""
 _TOSA = re.compile(r"TOSA-1\.0((?:\+(?:INT|FP|int16|int4|u55|cf|bf16))+)\Z")
 
 
@@ -28,7 +31,8 @@ class Target:
     """A compile target.
 
     :param name: upstream's spelling.
-    :param family: ``tosa-int``, ``tosa-int-fp``, ``tosa-fp``, ``ethos-u55``, ``ethos-u65`` or ``ethos-u85``.
+    :param family: ``tosa-int``, ``tosa-int-fp``, ``tosa-fp``, ``ethos-u55``, ``ethos-u65``, ``ethos-u85``, ``vgf`` or
+        ``vgf-fp``.
     """
 
     name: str
@@ -37,17 +41,24 @@ class Target:
     @property
     def quantized(self) -> bool:
         """False where there is no integer profile: float eager is then the reference."""
-        return self.family != "tosa-fp"
+        return not self.family.endswith("-fp") or self.family == "tosa-int-fp"
 
     @property
     def ethos_u(self) -> bool:
         return self.family.startswith("ethos-u")
 
+    @property
+    def vgf(self) -> bool:
+        return self.family.startswith("vgf")
+
     def tosa_specification(self, recipe: Recipe) -> str:
         """The TOSA specification string, with the extension that the recipe needs."""
-        if recipe.activation_bits == 16 and self.quantized and "+int16" not in self.name:
-            return self.name + "+int16"
-        return self.name
+        name = self.name
+        if self.vgf:
+            name = f"TOSA-1.0{name.removeprefix('vgf') or _VGF_PROFILES}"
+        if recipe.activation_bits == 16 and self.quantized and "+int16" not in name:
+            return name + "+int16"
+        return name
 
 
 def parse_target(text: str, where: str = "target") -> Target:
@@ -64,12 +75,11 @@ def parse_target(text: str, where: str = "target") -> Target:
     family, _, macs = text.rpartition("-")
     if family in _ETHOS and macs.isdigit() and int(macs) in _ETHOS[family]:
         return Target(text, family)
-    if text == "vgf":
-        raise BadInput(
-            where,
-            "target 'vgf' is not lowered by this version of armdiff",
-            "use TOSA-1.0+INT+FP, the profile that VGF compiles from",
-        )
+    if match := _VGF.match(text):
+        profiles = match.group(1).split("+")
+        if text == "vgf" or {"INT", "FP"} & set(profiles):
+            return Target(text, "vgf" if text == "vgf" or "INT" in profiles else "vgf-fp")
     names = ["TOSA-1.0+INT", "TOSA-1.0+INT+FP", "TOSA-1.0+FP"]
     names += [f"{name}-{'|'.join(map(str, sizes))}" for name, sizes in _ETHOS.items()]
+    names += ["vgf", "vgf+INT", "vgf+FP"]
     raise BadInput(where, f"unknown target {text!r}", "use one of " + ", ".join(names))

@@ -35,10 +35,14 @@ def need_environment() -> None:
 
 
 def need_engine(choice: EngineChoice, targets: Iterable[str]) -> None:
-    """Refuse an explicit ``--ethos-u-engine`` that this machine cannot serve for the targets of a run.
+    """Refuse targets that cannot be compiled here, and an explicit ``--ethos-u-engine`` that this machine cannot serve.
 
-    :raises CannotRun: there is no FVP for one of them.
+    :raises CannotRun: there is no FVP for one of them, or no converter for VGF.
     """
+    from harness.compat.vgf import no_converter
     from harness.pipeline.legs.ethos_u_fvp import missing
 
-    check_engine(choice, map(parse_target, dict.fromkeys(targets)), missing)
+    wanted = [parse_target(name) for name in dict.fromkeys(targets)]
+    if any(target.vgf for target in wanted) and (lack := no_converter()) is not None:
+        raise CannotRun(f"target vgf: {lack.what}; {lack.remedy}")
+    check_engine(choice, wanted, missing)

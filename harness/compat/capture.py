@@ -1,11 +1,11 @@
-"""Take TOSA flatbuffers and Vela payloads out of a lowering while it runs.
+"""Take TOSA flatbuffers and the payloads made of them out of a lowering while it runs.
 
-The flatbuffer that Vela compiles exists only inside the backend: ``TOSABackend`` hands it over
+The flatbuffer that a compiler is given exists only inside the backend: ``TOSABackend`` hands it over
 in memory, and the intermediate-artifacts folder keeps one file when there are several delegates.
-So the two functions that see it are wrapped for the length of one lowering:
+So the functions that see it are wrapped for the length of one lowering:
 ``ethosu.backend.vela_compile(tosa_flatbuffer, …)`` (seen in 1.1.0 to 1.5.1; it returns bytes up
-to 1.4.x and a ``VelaCompileResult`` in 1.5.1) and nothing for plain TOSA, whose delegates hold
-the flatbuffer themselves.
+to 1.4.x and a ``VelaCompileResult`` in 1.5.1), ``vgf.backend.vgf_compile(tosa_flatbuffer, …)`` (seen in
+1.4.1 and 1.5.1), and nothing for plain TOSA, whose delegates hold the flatbuffer themselves.
 
 Vela writes a summary with its estimates (``OUT_summary_CONFIG.csv``) beside its output, which
 ``vela_compile`` puts into the folder ``intermediate_path``, and throws away if it is given none. So
@@ -26,15 +26,22 @@ from pathlib import Path
 from typing import Any
 
 from executorch.backends.arm.ethosu import backend as ethosu_backend
+from executorch.backends.arm.vgf import backend as vgf_backend
 
 
 @dataclass
 class Captured:
-    """What Vela was given and what it returned, in call order; its summary by the columns' names."""
+    """What a compiler was given and what it returned, in call order; Vela's summary by the columns' names.
+
+    :ivar seconds: what each compiler took, by the name of its stage.
+    """
 
     tosa_of_payload: dict[bytes, bytes] = field(default_factory=dict)
     summary_of_payload: dict[bytes, dict[str, str]] = field(default_factory=dict)
-    vela_seconds: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def took(self, stage: str, started: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started
 
 
 def _summary(folder: Path) -> dict[str, str] | None:
@@ -47,9 +54,9 @@ def _summary(folder: Path) -> dict[str, str] | None:
 
 @contextmanager
 def captured_payloads(announce: Callable[[str], None]) -> Iterator[Captured]:
-    """Collect (TOSA flatbuffer, payload) pairs of every Ethos-U delegate lowered inside."""
+    """Collect (TOSA flatbuffer, payload) pairs of every Ethos-U and VGF delegate lowered inside."""
     captured = Captured()
-    original = ethosu_backend.vela_compile
+    original, converter = ethosu_backend.vela_compile, vgf_backend.vgf_compile
 
     def vela_compile(tosa_flatbuffer: bytes, *args: Any, **kwargs: Any) -> Any:
         announce("vela")
@@ -59,7 +66,7 @@ def captured_payloads(announce: Callable[[str], None]) -> Iterator[Captured]:
                 kwargs["intermediate_path"] = folder
             result = original(tosa_flatbuffer, *args, **kwargs)
             summary = _summary(Path(folder))
-        captured.vela_seconds += time.perf_counter() - started
+        captured.took("vela", started)
         payload = getattr(result, "processed_bytes", result)
         if summary is not None:
             captured.summary_of_payload[bytes(payload)] = summary
@@ -67,8 +74,17 @@ def captured_payloads(announce: Callable[[str], None]) -> Iterator[Captured]:
         announce("lower")
         return result
 
-    ethosu_backend.vela_compile = vela_compile
+    def vgf_compile(tosa_flatbuffer: bytes, *args: Any, **kwargs: Any) -> Any:
+        announce("vgf")
+        started = time.perf_counter()
+        payload = converter(tosa_flatbuffer, *args, **kwargs)
+        captured.took("vgf", started)
+        captured.tosa_of_payload[bytes(payload)] = bytes(tosa_flatbuffer)
+        announce("lower")
+        return payload
+
+    ethosu_backend.vela_compile, vgf_backend.vgf_compile = vela_compile, vgf_compile
     try:
         yield captured
     finally:
-        ethosu_backend.vela_compile = original
+        ethosu_backend.vela_compile, vgf_backend.vgf_compile = original, converter

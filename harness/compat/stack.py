@@ -17,6 +17,7 @@ from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
 from executorch.backends.arm.quantizer import (
     EthosUQuantizer,
     TOSAQuantizer,
+    VgfQuantizer,
     get_symmetric_a16w8_quantization_config,
     get_symmetric_quantization_config,
 )
@@ -24,6 +25,7 @@ from executorch.backends.arm.quantizer.quantization_config import QuantizationCo
 from executorch.backends.arm.tosa import TosaSpecification
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+from executorch.backends.arm.vgf import VgfCompileSpec, VgfPartitioner
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from torchao.quantization.pt2e.observer import FixedQParamsObserver, MinMaxObserver
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
@@ -50,6 +52,9 @@ def stack_for(target: Target, recipe: Recipe) -> Stack:
     if target.ethos_u:
         specification = EthosUCompileSpec(target.name)
         quantizer, partitioner = EthosUQuantizer(specification), EthosUPartitioner(specification)
+    elif target.vgf:
+        specification = VgfCompileSpec(TosaSpecification.create_from_string(target.tosa_specification(recipe)))
+        quantizer, partitioner = VgfQuantizer(specification), VgfPartitioner(specification)
     else:
         specification = TosaCompileSpec(TosaSpecification.create_from_string(target.tosa_specification(recipe)))
         quantizer, partitioner = TOSAQuantizer(specification), TOSAPartitioner(specification)

@@ -1,7 +1,7 @@
 """Upstream's own test pipelines for the Arm backend, run on a case (``armdiff bench`` compares itself with them).
 
 ``executorch.backends.arm.test.tester.test_pipeline`` is in the wheels (seen in 1.5.1) and needs pytest. A case's
-pipeline is the class that upstream has for its target, with every stage that runs without an FVP: quantize,
+pipeline is the class that upstream has for its target, with every stage that runs without FVP and Vulkan: quantize,
 export, compare with the float model, lower, to_executorch, and for TOSA targets the reference model. What is set:
 
 - the quantizer of the case's recipe and all of its calibration samples (``change_args``), as upstream's tests do;
@@ -66,6 +66,8 @@ def run_pipeline(
 
 def _pipeline(model: torch.nn.Module, samples: list[Sample], target: Target, recipe: Recipe) -> Any:
     pipeline: Any
+    if target.vgf:
+        return _vgf_pipeline(model, samples, target, recipe)
     extensions = target.tosa_specification(recipe).split("+")[2:]
     if not target.quantized:
         return pipelines.TosaPipelineFP(model, samples[0], [], [], tosa_extensions=extensions)
@@ -75,6 +77,19 @@ def _pipeline(model: torch.nn.Module, samples: list[Sample], target: Target, rec
         pipeline.tester.compile_spec = specification(macs=int(target.name.rpartition("-")[2]))
     else:
         pipeline = pipelines.TosaPipelineINT(model, samples[0], [], [], tosa_extensions=extensions)
+    quantizer = stack_for(target, recipe).quantizer
+    return pipeline.change_args("quantize", ArmQuantize(quantizer, calibration_samples=samples))
+
+
+def _vgf_pipeline(model: torch.nn.Module, samples: list[Sample], target: Target, recipe: Recipe) -> Any:
+    words = {
+        "run_on_vulkan_runtime": False,
+        "tosa_spec": target.tosa_specification(recipe),
+        "quantize": target.quantized,
+    }
+    pipeline = pipelines.VgfPipeline(model, samples[0], [], [], **words)
+    if not target.quantized:
+        return pipeline
     quantizer = stack_for(target, recipe).quantizer
     return pipeline.change_args("quantize", ArmQuantize(quantizer, calibration_samples=samples))
 

@@ -1,8 +1,8 @@
 """Do the legs that executed the same compiled program agree, bit for bit?
 
-The TOSA reference model runs the flatbuffer that Vela compiled; the functional model and the FVP run
-what Vela made of it. Integer arithmetic leaves them no freedom, so any difference is a defect, and
-values are compared as they are (NaN equals NaN; the sign of zero is nothing).
+The TOSA reference model runs the flatbuffer that Vela or Arm's model converter compiled; the functional model, the FVP
+and the ``vgf`` leg run what they made of it. Integer arithmetic leaves them no freedom, so any difference is a defect,
+and values are compared as they are (NaN equals NaN; the sign of zero is nothing).
 
 A defect is told once, output by output. If the two engines of the command stream differ, one of them is wrong about the
 same bytes, and that is the difference; TOSA is the arbiter then, and differs itself only if it agrees
@@ -10,7 +10,8 @@ with neither. If they agree, or only one ran, the command stream is compared wit
 compared in this way is not judged by rounding envelopes as well (``judged``).
 
 What operators outside delegates compute is eager PyTorch in all legs but the FVP, where ExecuTorch's
-own kernels run: with such operators in the program, the FVP makes no exact claim.
+own kernels run: with such operators in the program, the FVP makes no exact claim. Nor does ``vgf`` where a delegate's
+TOSA graph has a tensor of floats.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from harness.artifacts.tosa import decode_tosa
 from harness.case.arrays import Array
+from harness.case.errors import BadInput
 from harness.evidence.observation import Observation
-from harness.evidence.references import FVP, MODEL, TOSA, compiled_legs
+from harness.evidence.references import FVP, MODEL, RUNTIME, TOSA, VGF, compiled_legs
 
 DIFFERS_FROM_TOSA = "differs from the TOSA reference"
 ENGINES_DIFFER = "functional model differs from the FVP"
@@ -58,15 +61,15 @@ class Difference:
 def legs_to_judge(observation: Observation) -> list[str]:
     """Compiled legs that the reference's envelopes judge: those that no exact comparison speaks for."""
     ran = compiled_legs(observation)
-    exact = [name for name in (TOSA, MODEL, FVP) if name in ran and _exact(observation, name)]
+    exact = [name for name in (TOSA, MODEL, FVP, VGF) if name in ran and _exact(observation, name)]
     return [name for name in ran if name not in exact[1:]]
 
 
 def differences(observation: Observation) -> list[Difference]:
     """What differs between legs that must be equal: for every output at most one difference of each kind."""
     ran = [name for name in compiled_legs(observation) if _exact(observation, name)]
-    engines = [name for name in (MODEL, FVP) if name in ran]
-    split = _differences(observation, ENGINES_DIFFER, (FVP, MODEL)) if len(engines) == 2 else {}
+    engines = [name for name in (MODEL, FVP, VGF) if name in ran]  # a program is for Ethos-U or for VGF
+    split = _differences(observation, ENGINES_DIFFER, (FVP, MODEL)) if {MODEL, FVP} <= set(engines) else {}
     if TOSA not in ran or not engines:
         return [*split.values()]
     wrong = [_differences(observation, DIFFERS_FROM_TOSA, (TOSA, name)) for name in engines]
@@ -76,7 +79,20 @@ def differences(observation: Observation) -> list[Difference]:
 
 
 def _exact(observation: Observation, leg: str) -> bool:
-    return leg != FVP or not observation.lowering.fallback
+    if leg == VGF:
+        return all(
+            delegate.tosa is not None and integers_only(delegate.tosa) for delegate in observation.lowering.delegates
+        )
+    return leg != RUNTIME and (leg != FVP or not observation.lowering.fallback)
+
+
+def integers_only(tosa: bytes) -> bool:
+    """Has a TOSA graph no tensor of floats? False if it cannot be read."""
+    try:
+        tensors = decode_tosa(tosa).main.tensors.values()
+    except BadInput:
+        return False
+    return not any(tensor.dtype.startswith(("FP", "BF")) for tensor in tensors)
 
 
 def _differences(observation: Observation, kind: str, legs: tuple[str, str]) -> dict[int, Difference]:

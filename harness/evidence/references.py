@@ -16,6 +16,12 @@ from harness.evidence.observation import LegResult, Mismatch, Observation
 
 EAGER, QUANTIZED, TOSA = "eager", "quantized-eager", "tosa-reference"
 MODEL, FVP = "ethos-u-model", "ethos-u-fvp"
+RUNTIME, VGF = "executorch", "vgf"
+RUNTIMES = {RUNTIME: "ExecuTorch runtime", VGF: "VGF"}
+"""Legs that run what the reference leg runs, and who is to blame where they alone are wrong.
+
+For ``executorch``: kernels, memory plan or constants of the ``.pte``; for ``vgf``: converter or layers.
+"""
 
 
 def reference_leg(observation: Observation) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.case.target import DEFAULT_TARGETS, parse_target
+from harness.case.target import parse_target
 from harness.compat.releases import PACKAGES, basis_of, installed, no_line
 from harness.compat.vela import default_configuration
+from harness.compat.vgf import lacking
 from harness.ethosu.accelerator import ACCELERATORS
 from harness.pipeline.fvp.advice import binary_steps, runner_steps
 from harness.pipeline.fvp.boards import BOARDS, Board
@@ -64,10 +65,10 @@ def _importable(module: str) -> bool:
 
 
 def leg_checks() -> list[Check]:
-    """One check a leg: can it run for at least one default target? And what Arm's FVPs lack, family by family."""
+    """One check a leg: can it run for at least one target of its own? And what Arm's FVPs and VGF lack."""
     checks = []
     for leg in legs().values():
-        reasons = [leg.skip(parse_target(name)) for name in DEFAULT_TARGETS]
+        reasons = [leg.skip(parse_target(name)) for name in leg.examples]
         ok = any(reason is None for reason in reasons)
         checks.append(
             Check(
@@ -77,7 +78,12 @@ def leg_checks() -> list[Check]:
                 "" if ok else f"install {leg.needs}",
             )
         )
-    return [*checks, *fvp_checks()]
+    return [*checks, *vgf_checks(), *fvp_checks()]
+
+
+def vgf_checks() -> list[Check]:
+    """One check for each thing that running VGF payloads lacks."""
+    return [Check("VGF", False, lack.what, lack.remedy) for lack in lacking()]
 
 
 def fvp_checks(environment: Mapping[str, str] | None = None, folder: Path | None = None) -> list[Check]:

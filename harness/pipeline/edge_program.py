@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 from harness.case.arrays import Array
-from harness.compat.states import operator_name
+from harness.compat.states import dim_order_of, operator_name
+from harness.evidence.observation import ValueType
 
 Delegate = Callable[[str, Any, list[torch.Tensor]], list[torch.Tensor]]
 
@@ -61,6 +62,30 @@ def run_edge_program(
         elif spec.kind == OutputKind.BUFFER_MUTATION:
             state[spec.target] = output
     return returned
+
+
+def border_types(program: Any) -> tuple[list[ValueType | None], list[ValueType | None]]:
+    """What an ``EdgeProgram`` takes and what it promises, in user order; None for what is no tensor."""
+    from torch.export.graph_signature import InputKind, OutputKind
+
+    graph = program.graph_module.graph
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    taken = zip(placeholders, program.signature.input_specs, strict=True)
+    promised = zip(graph.output_node().args[0], program.signature.output_specs, strict=True)
+    return (
+        [_type_of(node) for node, spec in taken if spec.kind == InputKind.USER_INPUT],
+        [_type_of(node) for node, spec in promised if spec.kind == OutputKind.USER_OUTPUT],
+    )
+
+
+def _type_of(node: Any) -> ValueType | None:
+    value = getattr(node, "meta", {}).get("val")
+    return value_type(value) if isinstance(value, torch.Tensor) else None
+
+
+def value_type(value: torch.Tensor) -> ValueType:
+    """Shape, dtype and dim order of a (fake) tensor."""
+    return ValueType(tuple(map(int, value.shape)), str(value.dtype).removeprefix("torch."), dim_order_of(value))
 
 
 def cpu_nodes(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:

@@ -5,7 +5,7 @@ edge program before memory planning, each delegate's TOSA flatbuffer and payload
 are in ``Lowered``; what leaves the worker is its ``record``.
 
 Stages, in order: ``build``, ``export``, ``prepare``, ``calibrate``, ``convert``,
-``export-quantized``, ``lower`` (edge, partitioning, Arm passes, TOSA) with ``vela`` inside, and
+``export-quantized``, ``lower`` (edge, partitioning, Arm passes, TOSA) with ``vela`` or ``vgf`` inside, and
 ``emit`` (to_executorch). The stage that runs is announced before it starts, so that even a
 native death has one.
 
@@ -34,11 +34,11 @@ from harness.compat.capture import Captured, captured_payloads
 from harness.compat.passes import LiveGraph, Watched, watched_passes
 from harness.compat.snapshots import NodeState, PassTrace
 from harness.compat.stack import convert_pt2e, edge_config, prepare_pt2e, stack_for, to_edge_transform_and_lower
-from harness.compat.states import StateReader, dim_order_of, operator_name
+from harness.compat.states import StateReader, operator_name
 from harness.compat.warm.stage_cache import NO_CACHE, StageCache
 from harness.evidence.observation import DelegateRecord, Domain, Estimate, LoweringRecord, OutputType, ValueType
 from harness.evidence.rounding.originals import constants_of, note_originals
-from harness.pipeline.edge_program import cpu_nodes, placeholder_names
+from harness.pipeline.edge_program import cpu_nodes, placeholder_names, value_type
 from harness.pipeline.edited_domains import change_domains
 from harness.pipeline.state import state_kept
 
@@ -100,6 +100,7 @@ class Lowered:
     :param edge_program: the program with its delegates, before memory planning.
     :param tosa: TOSA flatbuffer of each delegate, by its module name in the edge program.
     :param graphs: copies of each delegate's graph after every pass that changed it, if asked for.
+    :param answers: what the TOSA reference model returned, by flatbuffer and the bytes of its inputs: legs share it.
     """
 
     model: torch.nn.Module
@@ -108,6 +109,7 @@ class Lowered:
     tosa: Mapping[str, bytes]
     record: LoweringRecord
     graphs: Mapping[str, list[LiveGraph]] = field(default_factory=dict)
+    answers: dict[tuple[bytes, ...], list[Array]] = field(default_factory=dict)
 
 
 def tensors_of(arrays: tuple[Array, ...]) -> tuple[torch.Tensor, ...]:
@@ -213,7 +215,7 @@ def compile_program(
             program = _snapshot(edge.exported_program())
     except (Exception, SystemExit) as error:
         raise LoweringFailed(watched.unfinished if watched else None) from error
-    for stage, seconds in (("vela", captured.vela_seconds), ("snapshots", watched.seconds)):
+    for stage, seconds in (*captured.seconds.items(), ("snapshots", watched.seconds)):
         clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds
         clock.seconds["lower"] -= seconds
     delegates = tuple(_delegates(program, captured, watched))
@@ -272,7 +274,7 @@ def _delegates(program: EdgeProgram, captured: Captured, watched: Watched) -> It
             inputs=inputs,
             tosa_inputs=decode_tosa(tosa).main.inputs if tosa is not None else inputs,
             operators=inside,
-            arguments=tuple(_value_type(argument.meta["val"]) for argument in node.args[1:]),
+            arguments=tuple(value_type(argument.meta["val"]) for argument in node.args[1:]),
             results=tuple(_results_taken(node, len(module.original_module.graph.output_node().args[0]))),
             trace=watched.of_tosa.get(tosa) if tosa is not None else None,
             estimate=_estimate(captured.summary_of_payload.get(payload)),
@@ -289,15 +291,11 @@ def _estimate(summary: Mapping[str, str] | None) -> Estimate | None:
         return None
 
 
-def _value_type(value: Any) -> ValueType:
-    return ValueType(tuple(map(int, value.shape)), str(value.dtype).removeprefix("torch."), dim_order_of(value))
-
-
 def _results_taken(call: torch.fx.Node, count: int) -> Iterator[ValueType | None]:
     """What the program believes of each result: the ``getitem`` that reads it."""
     taken = {user.args[1]: user.meta["val"] for user in call.users if operator_name(user.target) == "getitem"}
     for index in range(count):
-        yield _value_type(taken[index]) if index in taken else None
+        yield value_type(taken[index]) if index in taken else None
 
 
 def _output_types(exported: torch.fx.GraphModule, reference: torch.fx.GraphModule) -> Iterator[OutputType]:

@@ -7,7 +7,7 @@ import torch
 from harness.case.aten import changed_state
 from harness.case.building import load_tensors
 from harness.case.reading import read_case
-from harness.evidence.references import EAGER, QUANTIZED, TOSA
+from harness.evidence.references import EAGER, QUANTIZED, RUNTIME, TOSA
 from harness.evidence.rounding.walk import envelopes
 from harness.pipeline.lowering import StageClock
 from harness.workers.capture import capture_model
@@ -47,7 +47,7 @@ def test_the_buffer_is_state_that_starts_as_the_user_gave_it(observed):
 def test_every_leg_carries_state_from_call_to_call(observed):
     _, observation, mismatches = observed
     assert [mismatch.message for mismatch in mismatches] == []
-    legs = [observation.legs[name] for name in (EAGER, QUANTIZED, TOSA)]
+    legs = [observation.legs[name] for name in (EAGER, QUANTIZED, TOSA, RUNTIME)]
     assert all(leg.ran for leg in legs)
     torch.manual_seed(0)
     model = Cache()

@@ -8,7 +8,7 @@ import pytest
 from harness.case.sampling import EvaluationInput
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, ENGINES_DIFFER, differences, legs_to_judge
 from harness.evidence.observation import Envelope, Failure, LegResult
-from harness.evidence.references import FVP, MODEL, QUANTIZED, TOSA
+from harness.evidence.references import FVP, MODEL, QUANTIZED, RUNTIME, RUNTIMES, TOSA
 from harness.workers.case_run import _plant
 from oracles import numeric, outputs
 from tests.unit.observations import STEP, observation
@@ -19,7 +19,7 @@ RIGHT, WRONG, OTHER = [0.0, 1.0, 2.0], [0.0, 1.0, 3.5], [0.0, 1.5, 2.0]
 def seen(fallback=(), **legs):
     """Reference and TOSA agree unless told otherwise; legs by short name."""
     base = observation(RIGHT, legs.pop("tosa", RIGHT), low=[-9.0] * 3, high=[9.0] * 3)
-    named = {"model": MODEL, "fvp": FVP}
+    named = {"model": MODEL, "fvp": FVP, "runtime": RUNTIME}
     more = {named[key]: LegResult(((np.asarray(values, np.float32),),)) for key, values in legs.items()}
     return replace(base, legs={**base.legs, **more}, lowering=replace(base.lowering, fallback=tuple(fallback)))
 
@@ -146,3 +146,34 @@ def test_shapes_that_differ_are_left_to_the_outputs_oracle():
     fewer = replace(base, legs={**base.legs, MODEL: LegResult(())})
     assert differences(fewer) == []
     assert [item.kind for item in outputs.judge(fewer)] == ["runs"]
+
+
+def numeric_and_outputs(**legs):
+    """What the two oracles say where envelopes allow nothing but the reference."""
+    item = seen(**legs)
+    exact = np.asarray(RIGHT)
+    rounding = tuple(tuple(replace(one, low=exact, high=exact) for one in row) for row in item.rounding)
+    found = [*numeric.judge(replace(item, rounding=rounding)), *outputs.judge(item)]
+    return [(one.oracle, one.kind, one.legs[1], one.pass_name) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("legs", "expected"),
+    [
+        ({"runtime": RIGHT}, []),
+        ({"runtime": WRONG}, [("numeric", "outside rounding", RUNTIME, RUNTIMES[RUNTIME])]),
+        ({"tosa": OTHER, "runtime": WRONG}, [("numeric", "outside rounding", TOSA, None)]),
+        ({"tosa": OTHER, "runtime": RIGHT}, [("numeric", "outside rounding", TOSA, None)]),
+        ({"runtime": RIGHT[:2]}, [("outputs", "shape", RUNTIME, None)]),
+        ({"tosa": RIGHT[:2], "runtime": RIGHT[:2]}, [("outputs", "shape", TOSA, None)]),
+    ],
+)
+def test_the_runtime_is_told_only_of_what_is_its_own(legs, expected):
+    assert numeric_and_outputs(**legs) == expected
+
+
+def test_without_the_reference_model_the_runtime_is_judged_and_nobody_is_blamed():
+    base = observation(RIGHT, RIGHT)
+    legs = {**base.legs, TOSA: LegResult(skipped="no"), RUNTIME: LegResult(((np.asarray(WRONG, np.float32),),))}
+    [found] = numeric.judge(replace(base, legs=legs))
+    assert (found.legs, found.pass_name) == ((QUANTIZED, RUNTIME), None)

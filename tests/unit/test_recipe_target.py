@@ -58,11 +58,16 @@ def test_what_is_not_understood_is_named(text, part):
         ("TOSA-1.0+INT+int16", "tosa-int", True),
         ("ethos-u55-128", "ethos-u55", True),
         ("ethos-u85-2048", "ethos-u85", True),
+        ("vgf", "vgf", True),
+        ("vgf+INT", "vgf", True),
+        ("vgf+INT+FP", "vgf", True),
+        ("vgf+FP", "vgf-fp", False),
     ],
 )
 def test_targets(name, family, quantized):
     target = parse_target(name)
     assert (target.family, target.quantized, target.ethos_u) == (family, quantized, name.startswith("ethos"))
+    assert target.vgf == name.startswith("vgf")
 
 
 def test_default_targets_are_targets():
@@ -70,7 +75,7 @@ def test_default_targets_are_targets():
 
 
 @pytest.mark.parametrize(
-    "name", ["ethos-u55-512", "ethos-u99-1", "TOSA-1.0", "TOSA-2.0+INT", "TOSA-1.0+INT+x", "vgf", ""]
+    "name", ["ethos-u55-512", "ethos-u99-1", "TOSA-1.0", "TOSA-2.0+INT", "TOSA-1.0+INT+x", "vgf+int16", "vgf2", ""]
 )
 def test_an_unknown_target_is_refused_with_a_remedy(name):
     with pytest.raises(BadInput, match=r"target.*use"):
@@ -82,3 +87,11 @@ def test_a16w8_adds_the_extension_once():
     assert parse_target("TOSA-1.0+INT").tosa_specification(wide) == "TOSA-1.0+INT+int16"
     assert parse_target("TOSA-1.0+INT+int16").tosa_specification(wide) == "TOSA-1.0+INT+int16"
     assert parse_target("TOSA-1.0+INT").tosa_specification(parse_recipe("a8w8")) == "TOSA-1.0+INT"
+
+
+def test_vgf_names_its_profiles_or_has_upstream_s_own():
+    wide, plain = parse_recipe("a16w8"), parse_recipe("a8w8")
+    assert parse_target("vgf").tosa_specification(wide) == "TOSA-1.0+FP+INT+int4+int16"
+    assert parse_target("vgf+INT").tosa_specification(plain) == "TOSA-1.0+INT"
+    assert parse_target("vgf+INT").tosa_specification(wide) == "TOSA-1.0+INT+int16"
+    assert parse_target("vgf+FP").tosa_specification(parse_recipe("float")) == "TOSA-1.0+FP"

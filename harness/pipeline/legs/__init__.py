@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from harness.case.arrays import Array
 from harness.case.registry import entries
 from harness.case.sampling import EvaluationInput
-from harness.case.target import Target
+from harness.case.target import DEFAULT_TARGETS, Target
 
 if TYPE_CHECKING:
     from harness.pipeline.lowering import Lowered
@@ -43,6 +43,7 @@ class Leg:
     :param skip: the reason why it does not run for this target here, or None.
     :param run: execute on every evaluation input. (The runner runs ``eager`` itself, before the
         lowering, which may change the module.)
+    :param examples: targets on which it runs where nothing is missing, for ``doctor``.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Leg:
     needs: str
     skip: Callable[[Target], str | None]
     run: Callable[[Lowered, Sequence[EvaluationInput]], Outputs]
+    examples: tuple[str, ...] = DEFAULT_TARGETS
 
 
 @cache

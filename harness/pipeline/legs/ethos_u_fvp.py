@@ -126,33 +126,25 @@ def program_types(program: Any) -> tuple[list[ValueType], list[ValueType]]:
     """What a program takes and what it promises, in user order.
 
     :param program: an ``EdgeProgram``.
-    :raises NotRunnable: something of it is no tensor, which has no file.
+    :raises NotRunnable: something of it is no tensor, which has no file, or of a dtype that numpy lacks.
     """
-    from torch.export.graph_signature import InputKind, OutputKind
+    from harness.pipeline.edge_program import border_types
 
-    graph = program.graph_module.graph
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    taken = zip(placeholders, program.signature.input_specs, strict=True)
-    promised = zip(graph.output_node().args[0], program.signature.output_specs, strict=True)
-    return (
-        [_type_of(node) for node, spec in taken if spec.kind == InputKind.USER_INPUT],
-        [_type_of(node) for node, spec in promised if spec.kind == OutputKind.USER_OUTPUT],
-    )
+    taken, promised = border_types(program)
+    return _exchangeable("input", taken), _exchangeable("output", promised)
 
 
-def _type_of(node: Any) -> ValueType:
+def _exchangeable(side: str, types: Sequence[ValueType | None]) -> list[ValueType]:
     import numpy as np
-    import torch
 
-    from harness.compat.states import dim_order_of
-
-    value = getattr(node, "meta", {}).get("val")
-    if not isinstance(value, torch.Tensor):
-        raise NotRunnable(f"{node} is no tensor, and the FVP's runner exchanges tensors only")
-    dtype = str(value.dtype).removeprefix("torch.")
-    if dtype not in np.sctypeDict:
-        raise NotRunnable(f"{node} is {dtype}, which numpy does not have")
-    return ValueType(tuple(map(int, value.shape)), dtype, dim_order_of(value))
+    found = []
+    for index, type_ in enumerate(types):
+        if type_ is None:
+            raise NotRunnable(f"{side} {index} is no tensor, and the FVP's runner exchanges tensors only")
+        if type_.dtype not in np.sctypeDict:
+            raise NotRunnable(f"{side} {index} is {type_.dtype}, which numpy does not have")
+        found.append(type_)
+    return found
 
 
 LEG = Leg(FVP, 4, "Arm's FVP and a runner for the target", _skip, _run)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.compat.tosa import run_reference_model
+from harness.evidence.observation import DelegateRecord
 from harness.pipeline.legs import Leg, Outputs, always, delegates
 from harness.pipeline.legs.delegates import Execute, run_program
 
@@ -44,7 +45,14 @@ def run_delegate(lowered: Lowered, name: str, module: Any, tensors: list[Any]) -
 
 
 def _execute(lowered: Lowered) -> Execute:
-    return lambda record, arrays: run_flatbuffer(lowered.tosa[record.name], arrays)
+    def execute(record: DelegateRecord, arrays: list[Array]) -> list[Array]:
+        tosa = lowered.tosa[record.name]
+        key = (tosa, *(array.tobytes() for array in arrays))
+        if key not in lowered.answers:
+            lowered.answers[key] = run_flatbuffer(tosa, arrays)
+        return lowered.answers[key]
+
+    return execute
 
 
 LEG = Leg("tosa-reference", 2, "tosa-tools (tosa_reference_model)", always, _run)

@@ -65,11 +65,19 @@ quantized.recompile()
 def specification(target: Target, recipe: Recipe, *, through_vela: bool, lowers: bool = True) -> str:
     """Lines that define ``compile_spec`` and, if the script goes that far, ``partitioner``.
 
-    :param through_vela: compile for an Ethos-U with Vela; otherwise stop at the TOSA graph that Vela would get.
+    :param through_vela: compile for an Ethos-U with Vela (for VGF with Arm's converter); otherwise stop at the TOSA
+        graph that it would get.
     """
     spec = f'compile_spec = EthosUCompileSpec("{target.name}")\n'
     partitioner = "partitioner = EthosUPartitioner(compile_spec)\n"
-    if not target.ethos_u:
+    if target.vgf:
+        text = f'TosaSpecification.create_from_string("{target.tosa_specification(recipe)}")'
+        spec = f"compile_spec = VgfCompileSpec({text})\n"
+        partitioner = "# up to the TOSA graph that the model converter is given\n"
+        partitioner += "partitioner = TOSAPartitioner(TosaCompileSpec(compile_spec.tosa_spec))\n"
+        if through_vela:
+            partitioner = "partitioner = VgfPartitioner(compile_spec)\n"
+    elif not target.ethos_u:
         text = f'TosaSpecification.create_from_string("{target.tosa_specification(recipe)}")'
         spec = f"compile_spec = TosaCompileSpec({text})\n"
         partitioner = "partitioner = TOSAPartitioner(compile_spec)\n"
@@ -84,7 +92,7 @@ def quantizer(target: Target, text: str) -> str:
     recipe = parse_recipe(text)
     if not target.quantized:
         return ""
-    kind = "EthosUQuantizer" if target.ethos_u else "TOSAQuantizer"
+    kind = "EthosUQuantizer" if target.ethos_u else "VgfQuantizer" if target.vgf else "TOSAQuantizer"
     lines = [f"quantizer = {kind}(compile_spec)\n"]
     if recipe.fixed_activations or recipe.io == "fixed":
         lines.append(_FIXED)
@@ -157,11 +165,12 @@ IMPORTS = (
     ("EthosU", "executorch.backends.arm.ethosu:EthosUCompileSpec,EthosUPartitioner"),
     (
         "quant",
-        "executorch.backends.arm.quantizer:EthosUQuantizer,TOSAQuantizer,get_symmetric_a16w8_quantization_config,"
+        "executorch.backends.arm.quantizer:EthosUQuantizer,TOSAQuantizer,VgfQuantizer,get_symmetric_a16w8_quantization_config,"
         "get_symmetric_quantization_config,get_uint8_io_quantization_config",
     ),
     ("QuantizationConfig", "executorch.backends.arm.quantizer.quantization_config:QuantizationConfig"),
     ("TosaSpecification", "executorch.backends.arm.tosa:TosaSpecification"),
+    ("Vgf", "executorch.backends.arm.vgf:VgfCompileSpec,VgfPartitioner"),
     ("TosaCompileSpec", "executorch.backends.arm.tosa.compile_spec:TosaCompileSpec"),
     ("TOSAPartitioner", "executorch.backends.arm.tosa.partitioner:TOSAPartitioner"),
     ("exir", "executorch.exir:EdgeCompileConfig,to_edge_transform_and_lower"),
@@ -169,6 +178,8 @@ IMPORTS = (
     ("Op", "tosa.Op:Op"),
     ("TosaPipelineINT", "executorch.backends.arm.test.tester.test_pipeline:TosaPipelineINT"),
     ("TosaGraph", "tosa.TosaGraph:TosaGraph"),
+    ("Runtime.", "import executorch.kernels.quantized  # registers kernels"),
+    ("Runtime", "executorch.runtime:Runtime"),
     ("nn.", "from torch import nn"),
     ("Observer", "torchao.quantization.pt2e.observer:FixedQParamsObserver,MinMaxObserver"),
     ("pt2e", "torchao.quantization.pt2e.quantize_pt2e:convert_pt2e,prepare_pt2e"),

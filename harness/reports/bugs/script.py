@@ -38,6 +38,7 @@ from harness.case.sampling import evaluation_inputs
 from harness.case.target import parse_target
 from harness.compat.releases import PACKAGES
 from harness.evidence.observation import CRASH, ReproForm, oracle_named
+from harness.evidence.references import RUNTIME
 from harness.reports.bugs import calls
 from harness.reports.bugs.values import DRAWING, Values
 from harness.reports.bugs.verifying import VALUES
@@ -47,6 +48,9 @@ from harness.triage.findings import Finding
 OWN_ERROR = "ReferenceModelError"
 """armdiff's own type for an invalid answer; a script raises RuntimeError with the same words."""
 _STABLE = re.compile(r"(?<!\w)'[^']*'|\b\w*\d[\w.]*|\b\w+_\w+\b|[{}\[\]()<>,]|\s-\s")
+REFUSED = "RuntimeRefused"
+"""armdiff's own type for what ExecuTorch's runtime refuses; a script sees RuntimeError, and the reason on its log."""
+_RUNS_ON = {False: "the TOSA reference model", True: "ExecuTorch's runtime"}
 _ENDS = "during {stage}: "
 
 
@@ -160,14 +164,16 @@ def _inputs(case: Case, finding: Finding, values: Values) -> list[str]:
 def _crash(case: Case, finding: Finding) -> dict[str, Any]:
     kind, number = str(finding.measured.get("type", "Exception")), signal_of(finding)
     runs = finding.stage.startswith("leg:")
+    on_runtime = finding.stage == f"leg:{RUNTIME}"
     last = "lower" if runs else finding.stage
     return {
-        "error": "RuntimeError" if kind == OWN_ERROR else kind,
-        "part": stable_part(finding),
+        "error": "RuntimeError" if kind in (OWN_ERROR, REFUSED) else kind,
+        "part": "failed" if kind == REFUSED else stable_part(finding),
         "signal": number,
         "caught": "(Exception, SystemExit)" if kind == "SystemExit" else "Exception",
-        "expected": "the program runs on the TOSA reference model" if runs else "the module is lowered",
+        "expected": f"the program runs on {_RUNS_ON[on_runtime]}" if runs else "the module is lowered",
         "runs": runs,
+        "on_runtime": on_runtime,
         "last": last if last in calls.STEPS else "emit",
     }
 

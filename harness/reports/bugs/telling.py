@@ -15,7 +15,8 @@ from harness.case.building import model_source
 from harness.case.case import Case
 from harness.case.recipe import Recipe, parse_recipe
 from harness.evidence.observation import CRASH, headline, oracle_named
-from harness.reports.bugs.script import OWN_ERROR
+from harness.evidence.references import RUNTIME
+from harness.reports.bugs.script import OWN_ERROR, REFUSED
 from harness.reports.bugs.verifying import without_paths
 from harness.reports.reporting.drawing import distribution_text
 from harness.reports.reporting.words import operator_name
@@ -54,8 +55,8 @@ def what_is_wrong(case: Case, finding: Finding) -> str:
     """The defect in one sentence."""
     module, target, oracle = _module(case, finding), f"`{finding.target}`", oracle_named(finding.oracle)
     if finding.oracle == CRASH and finding.stage.startswith("leg:"):
-        what = _reason(finding)
-        return sentence(f"The program of {module} for {target} cannot be run {_ON_REFERENCE}: {what}")
+        where = "by ExecuTorch's runtime" if finding.stage == f"leg:{RUNTIME}" else _ON_REFERENCE
+        return sentence(f"The program of {module} for {target} cannot be run {where}: {_reason(finding)}")
     if finding.oracle == CRASH and finding.stage == VELA_STAGE:
         return sentence(f"Vela does not compile the TOSA graph of {module} for {target}: {_reason(finding)}")
     if finding.oracle == CRASH:
@@ -105,6 +106,7 @@ def message(finding: Finding, *, codes_follow: bool = False) -> str:
     """
     text = without_paths(finding.message).replace("during leg:tosa-reference", _ON_REFERENCE)
     text = text.removeprefix(f"{OWN_ERROR} {_ON_REFERENCE}: ")
+    text = text.removeprefix(f"{REFUSED} during leg:{RUNTIME}: ")
     text = _WORST.sub(r"worst at \1: expected \5 (\4), actual \3 (\2)", text)
     text = _CODES.sub("" if codes_follow else r"; codes that occur, sorted: expected \2, actual \1", text)
     text = _ELEMENT.sub(r"at \3 expected \2, actual \1", text)

@@ -22,6 +22,7 @@ from typing import TypeVar
 from harness.campaign.run_folder import Minimized, Run
 from harness.campaign.summary import rank
 from harness.evidence.observation import CRASH
+from harness.evidence.references import RUNTIMES
 from harness.reports.reporting.histograms import Histogram, histograms
 from harness.reports.reporting.material import Drawn, JudgedRun, Seen, bug_folder
 from harness.reports.reporting.shown import (
@@ -39,7 +40,7 @@ from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry
 from harness.triage.findings import Finding
 
-PROGRAMS = ("Vela", "serializer")
+PROGRAMS = ("Vela", "serializer", *RUNTIMES.values())
 """Whoever is blamed without being a pass."""
 _STATES = ("minimized", "stopped", "lost")
 

@@ -372,7 +372,7 @@ class _Search:
     def _judged(self, program: Program, *, placed: bool) -> tuple[Finding, ...]:
         target = self.terms.aim.target
 
-        def announce(stage: str) -> None:
+        def announce(stage: str, other: Program | None = None) -> None:
             self.say(msgspec.json.encode(_At(program, stage)))
 
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -42,6 +41,7 @@ from harness.tosa.tally import VelaTally, as_json, cause_as_json
 from harness.tosa.versions import Versions, tally_of
 from harness.triage.corpus import bugs_of, corpus_folders
 from harness.triage.given import known_entries
+from harness.triage.program_entries import by_age
 
 DEFAULT = ("ethos-u55-128", "ethos-u85-256", "ethos-u65-256")
 MOST = 1000
@@ -60,11 +60,7 @@ def _folders(versions: Sequence[str]) -> dict[str, Path | None]:
     here = installed().get(PACKAGE)
     if here is None:
         raise CannotRun(f"{PACKAGE} is not installed; 'pip install {PACKAGE}'")
-    return {version: vela_folder(version) for version in sorted(set(versions) or {here}, key=_by_age)}
-
-
-def _by_age(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+    return {version: vela_folder(version) for version in sorted(set(versions) or {here}, key=by_age)}
 
 
 @click.command()

@@ -144,7 +144,8 @@ def _narrowed(item: Tensor, table: Mapping[str, str]) -> Tensor:
     if isinstance(data, tuple):
         data = tuple(min(max(value, low), high) for value in data)
     elif isinstance(data, Fill):
-        data = msgspec.structs.replace(data, low=max(data.low, low), high=min(data.high, high))
+        ends = (min(max(end, low), high) for end in (data.low, data.high))
+        data = msgspec.structs.replace(data, **dict(zip(("low", "high"), ends, strict=True)))
     return msgspec.structs.replace(item, dtype=dtype, data=data, span=None)
 
 

@@ -10,7 +10,7 @@ construction; the reference model's status is the check on that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import hypothesis
@@ -45,14 +45,14 @@ def programs(draw: Draw, family: str) -> Program:
     graph.values.append(graph.input(shape, dtype, FIRST_INT32 if dtype == "INT32" else None))
     for _ in range(choose(draw, COUNTS)):
         value = choose(draw, graph.values[::-1]) if one_in(draw, 4) else graph.values[-1]
-        fitting = _fitting(family, value, moves=one_in(draw, 2))
-        if fitting:
-            graph.values.append(choose(draw, fitting).draw(draw, graph, value))
+        options = fitting(family, value, moves=one_in(draw, 2))
+        if options:
+            graph.values.append(choose(draw, options).draw(draw, graph, value))
     more = [choose(draw, graph.values[1:])] if len(graph.values) > 1 and one_in(draw, 8) else []
     return graph.program(more)
 
 
-def _fitting(family: str, value: Value, *, moves: bool) -> tuple[TosaOperator, ...]:
+def fitting(family: str, value: Value, *, moves: bool) -> tuple[TosaOperator, ...]:
     """Entries that can start from a value, of the half that was asked for if it has any."""
     found = [item for item in _supported(family) if item.accepts(value)]
     return tuple(item for item in found if item.moves == moves) or tuple(found)
@@ -65,11 +65,21 @@ def _supported(family: str) -> tuple[TosaOperator, ...]:
 
 def draw_programs(seed: int, block: int, count: int, family: str) -> list[Program]:
     """The first ``count`` programs of a block, none twice. A larger count appends to what a smaller one returns."""
+    return programs_of(programs(family), seed, block, count)
+
+
+def programs_of(
+    strategy: st.SearchStrategy[Program], seed: int, block: int, count: int, others: Collection[str] = ()
+) -> list[Program]:
+    """The first ``count`` programs that a strategy draws in a block, none twice.
+
+    :param others: digests of programs that do not count.
+    """
     found: dict[str, Program] = {}
-    strategy = programs(family)
     for run in range(count + 1):
         for program in _fresh(run_seed(seed, block, run), strategy):
-            found.setdefault(digest(program), program)
+            if (key := digest(program)) not in others:
+                found.setdefault(key, program)
         if len(found) >= count:
             break
     return list(found.values())[:count]

@@ -108,6 +108,7 @@ class TosaGraph:
 
     :param family: ``u55``, ``u65`` or ``u85``: what it is for.
     :param values: what further operators may read.
+    :param _outputs: results that are outputs, read or not.
     """
 
     family: str
@@ -115,6 +116,18 @@ class TosaGraph:
     _tensors: list[Tensor] = field(default_factory=list)
     _operators: list[Operator] = field(default_factory=list)
     _inputs: list[str] = field(default_factory=list)
+    _outputs: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, program: Program, family: str) -> TosaGraph:
+        """A program to go on with; its results may have every value of their type."""
+        graph = cls(
+            family, [], list(program.tensors), list(program.operators), list(program.inputs), set(program.outputs)
+        )
+        for item in program.tensors:
+            if not item.constant:
+                graph.values.append(Value(item.name, item.shape, item.dtype, *item.limits))
+        return graph
 
     @property
     def u85(self) -> bool:
@@ -222,7 +235,7 @@ class TosaGraph:
         """
         read = {name for operator in self._operators for name in operator.inputs}
         results = [name for operator in self._operators for name in operator.outputs]
-        wanted = {item.name for item in more}
+        wanted = {item.name for item in more} | self._outputs
         outputs = tuple(name for name in results if name not in read or name in wanted)
         return pruned(Program(tuple(self._tensors), tuple(self._operators), tuple(self._inputs), outputs))
 

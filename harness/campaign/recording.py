@@ -1,12 +1,14 @@
-"""Write down what a corpus entry shows on a release line that its ``status.toml`` says nothing of.
+"""Write into a corpus entry's ``status.toml``: what it shows on a release line, and the fingerprints of its programs.
 
-Only what cannot be mistaken is written: the bug shows in the bucket of the default line (whatever pass is blamed), or
-nothing is found, or the case ends in an error before the bug could show. Anything else is left for a person to look at.
+What stands in the file stays, comments included. Of a line, only what cannot be mistaken is written: the bug shows in
+the bucket of the default line (whatever pass is blamed), or nothing is found, or the case ends in an error before the
+bug could show. Anything else is left for a person to look at.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from harness.campaign.replaying import Replayed
@@ -15,6 +17,9 @@ from harness.compat.releases import DEFAULT
 from harness.evidence.observation import CRASH
 from harness.triage.buckets import any_pass
 from harness.triage.corpus import STATUS, Entry, Expectation
+
+_FINGERPRINTS = re.compile(r"^fingerprints = \[.*?\]\n", re.M | re.S)
+_TABLE = re.compile(r"^\[", re.M)
 
 
 def expectation_of(entry: Entry, row: Replayed) -> Expectation | None:
@@ -47,15 +52,42 @@ def record(entry: Entry, line: str, expected: Expectation) -> None:
 
     :raises CannotRun: the file cannot be written.
     """
-    file = entry.folder / STATUS
     words = [f"\n[lines.{line}]", f'status = "{expected.status}"']
     if expected.bucket:
         words.append(f"bucket = {json.dumps(expected.bucket, ensure_ascii=False)}")
     for name in ("also", "other"):
         if buckets := getattr(expected, name):
             words.append(f"{name} = {json.dumps(list(buckets), ensure_ascii=False)}")
+    text = _text(entry)
+    _write(entry, text + "\n".join((*words, "")))
+
+
+def add_fingerprint(entry: Entry, fingerprint: str) -> None:
+    """Put a fingerprint into an entry's ``status.toml``, before the first table, if it is not there yet.
+
+    :raises CannotRun: the file cannot be written.
+    """
+    if fingerprint in entry.status.fingerprints:
+        return
+    text = _FINGERPRINTS.sub("", _text(entry))
+    rows = "".join(f"  {json.dumps(item)},\n" for item in (*entry.status.fingerprints, fingerprint))
+    table = _TABLE.search(text)
+    at = table.start() if table else len(text)
+    before = text[:at].rstrip("\n")
+    _write(entry, f"{before}\nfingerprints = [\n{rows}]\n\n{text[at:]}")
+
+
+def _text(entry: Entry) -> str:
+    file = entry.folder / STATUS
     try:
-        with file.open("a") as status:
-            status.write("\n".join((*words, "")))
+        return file.read_text()
+    except OSError as error:
+        raise cannot_write(file, error) from None
+
+
+def _write(entry: Entry, text: str) -> None:
+    file = entry.folder / STATUS
+    try:
+        file.write_text(text)
     except OSError as error:
         raise cannot_write(file, error) from None

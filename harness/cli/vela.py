@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -27,19 +27,21 @@ from harness.cli.options import (
     verbose_option,
 )
 from harness.cli.results import write_json
+from harness.cli.vela_seeds import read_program, read_seeds
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE, vela_folder
 from harness.ethosu.accelerator import accelerator_named
-from harness.reports.bugs.of_program import DRAWN, GIVEN, write_causes
+from harness.reports.bugs.of_program import DRAWN, GIVEN, MUTATED, write_causes
 from harness.reports.vela import by_version, listing, verdict
 from harness.tosa.causes import Causes, Reducer
+from harness.tosa.comparing_twins import judge_with_twins
 from harness.tosa.engine import BLOCK, Plan, Result, Source, run
-from harness.tosa.program import Program, decode
+from harness.tosa.program import Program
 from harness.tosa.tally import VelaTally, as_json, cause_as_json
-from harness.tosa.translating import from_flatbuffer
 from harness.tosa.versions import Versions, tally_of
 from harness.triage.corpus import bugs_of, corpus_folders
 from harness.triage.given import known_entries
+from harness.triage.program_entries import by_age
 
 DEFAULT = ("ethos-u55-128", "ethos-u85-256", "ethos-u65-256")
 MOST = 1000
@@ -58,16 +60,21 @@ def _folders(versions: Sequence[str]) -> dict[str, Path | None]:
     here = installed().get(PACKAGE)
     if here is None:
         raise CannotRun(f"{PACKAGE} is not installed; 'pip install {PACKAGE}'")
-    return {version: vela_folder(version) for version in sorted(set(versions) or {here}, key=_by_age)}
-
-
-def _by_age(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+    return {version: vela_folder(version) for version in sorted(set(versions) or {here}, key=by_age)}
 
 
 @click.command()
 @click.argument("programs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--max-programs", "most", type=click.IntRange(1), help=f"Programs to draw. Default: {MOST}, or --time.")
+@click.option(
+    "--from",
+    "origins",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Mutate what is there instead of drawing, repeatable: a .tosa file, a folder, corpus/, or the folder of a "
+    "run, whose cases are lowered once.",
+)
 @click.option("--time", "seconds", callback=read_seconds, metavar="DURATION", help="Begin no program after so long.")
 @click.option(
     "--accelerator",
@@ -101,6 +108,7 @@ def _by_age(version: str) -> tuple[int, ...]:
 def vela(
     programs: tuple[Path, ...],
     most: int | None,
+    origins: tuple[Path, ...],
     seconds: float | None,
     accelerators: tuple[str, ...],
     wanted: tuple[str, ...],
@@ -115,14 +123,21 @@ def vela(
 ) -> None:
     """Compile TOSA programs with Vela, run its command streams on armdiff's model, compare with the reference model.
 
-    PROGRAMS are files to judge, program.json of an earlier run or .tosa; without any, programs are drawn. Every
-    difference of a bit, everything wrong with a stream, and Vela's deaths, hangs and use of memory are findings.
-    Neither PyTorch nor ExecuTorch takes part.
+    PROGRAMS are files to judge, program.json of an earlier run or .tosa; without any, programs are drawn, or with
+    --from mutated. Every difference of a bit, everything wrong with a stream, and Vela's deaths, hangs and use of
+    memory are findings; so are two programs that must return the same bits and do not. Neither PyTorch nor ExecuTorch
+    takes part.
 
     Example: armdiff vela --time 60s --accelerator ethos-u85-256 --jobs 2
     """
     corpus = known_entries(corpus_folders(), known, ignored)
-    given = [_read(file) for file in programs]
+    if programs and origins:
+        raise BadInput("--from", "does not go with files to judge", "leave out one of them")
+    given = [read_program(file) for file in programs]
+    seeds: list[Program] = []
+    if origins:
+        with deferred(), LiveLine() as line:
+            seeds = read_seeds(origins, line.say)
     if given:
         most = BLOCK * len(accelerators) * -(-len(given) // BLOCK)
     elif most is None and seconds is None:
@@ -130,13 +145,14 @@ def vela(
     velas = _folders(wanted)
     versions = Versions({version: tally_of(version, corpus, out / "vela") for version in velas})
     started = time.monotonic()
-    source = _given(given, accelerators) if given else _drawn(seed, accelerators)
+    source = _given(given, accelerators) if given else _drawn(seed, accelerators, seeds)
+    judging = partial(judge_with_twins, every=bool(given), vetted=not origins and not given)
     interrupted, causes = "", Causes([], {})
     try:
         with deferred(lambda: f"programs with findings are in {out / 'vela'}; {again()}"), LiveLine() as line:
             for number, (version, folder) in enumerate(velas.items(), 1):
                 until = float("inf") if seconds is None else started + seconds * number / len(velas)
-                plan = Plan(source, jobs if not given else 1, most, until, vela=folder)
+                plan = Plan(source, jobs if not given else 1, most, until, judging, vela=folder)
                 for result in _reported(run(plan), versions.tallies[version], version, line):
                     versions.add(version, result)
                 if seconds is not None:  # the others judge what the first one judged
@@ -165,7 +181,7 @@ def vela(
         click.echo("\n".join(["", *listing(tally, causes, verbose=verbose)]))
     new = [cause for cause in causes.found.values() if not cause.finding.known]
     if not interrupted:
-        for text in write_causes(new, velas, out / BUGS, emitted=GIVEN if given else DRAWN):
+        for text in write_causes(new, velas, out / BUGS, emitted=GIVEN if given else MUTATED if seeds else DRAWN):
             click.echo(text, err=json_file == "-")
     if json_file != "-":
         click.echo(f"{'until then: ' if interrupted else ''}{verdict(tally, causes)}")
@@ -181,13 +197,17 @@ def _size(tally: VelaTally, seconds: float, rate: float) -> str:
     return f"{count} ({where}), {counted_as(tally.operators, 'operator')}, in {seconds:.0f} s ({rate:.0f} a minute)"
 
 
-def _drawn(seed: int, accelerators: Sequence[str]) -> Source:
-    """Blocks take turns among the accelerators."""
+def _drawn(seed: int, accelerators: Sequence[str], seeds: Sequence[Program]) -> Source:
+    """Blocks take turns among the accelerators; with seeds, programs are mutated."""
+    from generators.mutations import draw_mutants
     from generators.programs import draw_programs
 
     def source(block: int) -> tuple[str, Sequence[Program]]:
         accelerator = accelerators[block % len(accelerators)]
-        return accelerator, draw_programs(seed, block, BLOCK, accelerator_named(accelerator).family)
+        family = accelerator_named(accelerator).family
+        if seeds:
+            return accelerator, draw_mutants(seeds, seed, block, BLOCK, family)
+        return accelerator, draw_programs(seed, block, BLOCK, family)
 
     return source
 
@@ -200,19 +220,6 @@ def _given(programs: Sequence[Program], accelerators: Sequence[str]) -> Source:
         return accelerators[block % len(accelerators)], parts[block // len(accelerators)]
 
     return source
-
-
-def _read(file: Path) -> Program:
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise BadInput(str(file), f"cannot be read ({error.strerror})", "give a program.json or a .tosa file") from None
-    if file.suffix == ".tosa":
-        try:
-            return from_flatbuffer(data)
-        except BadInput as error:
-            raise error.inside(str(file)) from None
-    return decode(data, str(file))
 
 
 def _reported(results: Iterator[Result], tally: VelaTally, version: str, line: LiveLine) -> Iterator[Result]:

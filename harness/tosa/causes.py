@@ -23,6 +23,7 @@ from harness.case.chains import contains_in_order
 from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
 from harness.evidence.inspection.surroundings import tosa_place
+from harness.tosa.comparing_twins import judge_with_twins
 from harness.tosa.engine import BLOCK, Judge, Plan, Result, run
 from harness.tosa.findings import digest
 from harness.tosa.fingerprint import generalisations, worded
@@ -141,10 +142,15 @@ class Reducer:
             finding,
             same=same,
             seconds=self.seconds,
-            judging=self.judging,
+            judging=self._judge_of(finding),
             vela=self.velas[version],
         )
         return None if small is None else self._told(small, version)
+
+    def _judge_of(self, finding: Finding) -> Judge:
+        """How a finding is seen: one between twins with that twin alone."""
+        twin = finding.measured.get("twin")
+        return partial(judge_with_twins, only=twin) if twin else self.judging
 
     def _version(self, finding: Finding) -> str:
         """The newest Vela that has it."""
@@ -170,17 +176,17 @@ class Reducer:
     def _show(self, asked: Sequence[tuple[Program, str]], finding: Finding, version: str) -> list[bool]:
         """Which of these programs show the same kind of finding."""
         found = [False] * len(asked)
-        for result in self._judged(asked, version):
+        for result in self._judged(asked, version, finding):
             found[result.block // _TRIES] |= _shows(result, finding)
         return found
 
     def _state(self, small: Reduced, version: str) -> str:
-        results = [*self._judged([(small.program, small.finding.target)], version)]
+        results = [*self._judged([(small.program, small.finding.target)], version, small.finding)]
         if any(_shows(item, small.finding) for item in results):
             return "yes"
         return next((item.outcome for item in results if item.outcome not in ("clean", "finding")), "no")
 
-    def _judged(self, asked: Sequence[tuple[Program, str]], version: str) -> Iterator[Result]:
+    def _judged(self, asked: Sequence[tuple[Program, str]], version: str, finding: Finding) -> Iterator[Result]:
         """Each program under a few seeds of inputs."""
         if not asked:
             return
@@ -192,7 +198,7 @@ class Reducer:
         plan = Plan(
             source,
             most=len(asked) * _TRIES * BLOCK,
-            judge=partial(self.judging, placed=False),
+            judge=partial(self._judge_of(finding), placed=False),
             vela=self.velas[version],
         )
         yield from (result for result in run(plan) if result.accelerator)

@@ -89,8 +89,8 @@ def merged(program: Program) -> Iterator[Program]:
                 yield from _reading(program, other.name, name)
     for name in program.inputs:
         if len(program.inputs) > 1:
-            low, high = table[name].limits
-            held = replaced(program, name, data=Fill("uniform", max(low, -128), min(high, 127)), span=None)
+            low, high = (min(max(end, -128), 127) for end in table[name].limits)
+            held = replaced(program, name, data=Fill("uniform", low, high), span=None)
             yield msgspec.structs.replace(held, inputs=tuple(item for item in held.inputs if item != name))
 
 

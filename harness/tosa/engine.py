@@ -51,11 +51,12 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class _At(msgspec.Struct, frozen=True, tag=True):
-    """Said before something that can end the process."""
+    """Said before something that can end the process; ``program`` is a twin, if it is about one."""
 
     block: int
     place: int
     stage: str
+    program: Program | None = None
 
 
 class _Done(msgspec.Struct, frozen=True, tag=True):
@@ -153,18 +154,23 @@ def _work(plan: Plan, share: _Share) -> Callable[[Say], None]:
 
 
 def _judged(plan: Plan, block: int, place: int, accelerator: str, program: Program, say: Say) -> Result:
-    def announce(stage: str) -> None:
-        say(msgspec.json.encode(_At(block, place, stage)))
+    last: list[Program | None] = [None]
+
+    def announce(stage: str, other: Program | None = None) -> None:
+        last[0] = other
+        say(msgspec.json.encode(_At(block, place, stage, other)))
 
     announce("draw")
     try:
         found = plan.judge(program, accelerator, block, announce=announce)
     except MemoryError:
-        found = Judged("finding", "", (death(program, "OutOfMemory"),))
+        about = last[0] or program
+        found = Judged("finding", "", (death(about, "OutOfMemory"),), program=about)
     return _result(block, place, accelerator, program, found)
 
 
 def _result(block: int, place: int, accelerator: str, program: Program, found: Judged) -> Result:
+    about = found.program or program
     return Result(
         block,
         place,
@@ -174,15 +180,15 @@ def _result(block: int, place: int, accelerator: str, program: Program, found: J
         found.why,
         found.refused_draws,
         dict(found.seconds),
-        tuple(finding_of(item, program, accelerator, "") for item in found.mismatches),
-        program if found.outcome not in ("clean", "invalid") else None,
+        tuple(finding_of(item, about, accelerator, "") for item in found.mismatches),
+        about if found.outcome not in ("clean", "invalid") else None,
     )
 
 
 def _confirmed(plan: Plan, seen: _At, how: str) -> Result:
     """A child's death: tried again alone. What Vela does again is a finding."""
     accelerator, programs = plan.source(seen.block)
-    program = programs[seen.place]
+    program = seen.program or programs[seen.place]
     alone = replace(plan, source=lambda _: (accelerator, [program]), jobs=1, most=1, until=float("inf"))
     last, ended = _At(0, 0, "draw"), ""
     with Children(plan.patience, plan.memory) as children:

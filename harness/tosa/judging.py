@@ -38,7 +38,8 @@ PROGRAM = "program"
 """What messages call the delegate."""
 Seconds = dict[str, float]
 Compile = Callable[[bytes, str], VelaPayload]
-Announce = Callable[[str], None]
+Announce = Callable[..., None]
+"""Called with a stage that begins, and with the program that it is about, if that is not the one that is judged."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Judged:
     :param why: in Vela's, the reference model's or the model's own words.
     :param refused_draws: sets of inputs on which the reference model called the result unpredictable.
     :param seconds: processor time by stage.
+    :param program: the one that it is about, if that is not the one that was given.
     """
 
     outcome: Outcome
@@ -57,6 +59,7 @@ class Judged:
     mismatches: tuple[Mismatch, ...] = ()
     refused_draws: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
+    program: Program | None = None
 
 
 def judge(
@@ -65,13 +68,16 @@ def judge(
     seed: int = 0,
     *,
     compile_tosa: Compile = compile_flatbuffer,
-    announce: Announce = lambda stage: None,
+    announce: Announce = lambda *_: None,
     placed: bool = True,
+    vetted: bool = True,
 ) -> Judged:
     """Judge one program.
 
     :param seed: of the inputs.
     :param placed: look for the operator that is wrong first, which takes long where no single one is.
+    :param vetted: it is valid by construction; otherwise the reference model is asked before Vela, whose death of an
+        invalid program says nothing.
     :param compile_tosa: Vela, or a stand-in that tests plant faults into.
     :param announce: called with the stage that begins (``vela``, ``reference``), before native code runs.
     """
@@ -79,6 +85,8 @@ def judge(
     with _timed(seconds, "write"):
         tosa = to_flatbuffer(program)
         sets = draws(program, seed)
+    if not vetted and (why := _invalid(tosa, sets, announce, seconds)):
+        return Judged("invalid", why, seconds=seconds)
     found = _once(tosa, accelerator, sets, compile_tosa, announce, seconds)
     if found.outcome != "finding":
         return replace(found, seconds=seconds)
@@ -138,6 +146,21 @@ def _refused(tosa: bytes, sets: Sequence[Draw], words: str, seconds: Seconds) ->
     except (ReferenceModelError, ValueError) as error:
         return "invalid", str(error)
     return "refused", words
+
+
+def _invalid(tosa: bytes, sets: Sequence[Draw], announce: Announce, seconds: Seconds) -> str:
+    """Why the reference model takes none of the inputs; empty if it takes one."""
+    announce("reference")
+    why = ""
+    for draw in sets:
+        try:
+            with _timed(seconds, "reference"):
+                run_flatbuffer(tosa, draw.arrays)
+        except (ReferenceModelError, ValueError) as error:
+            why = str(error)
+            continue
+        return ""
+    return why
 
 
 def _checked(

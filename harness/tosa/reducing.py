@@ -14,6 +14,7 @@ is taken, so the same program gives the same result unless the time is over.
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from harness.triage.conditions import THROUGH
 from harness.triage.findings import Finding
 
 SECONDS = 60.0
-"""A reduction takes no longer."""
+"""Processor time that a reduction may take: what it comes to does not depend on what else the machine does."""
 _SEEDS = 4
 """Seeds of inputs under which the finding is looked for before the first cut."""
 _PATIENCE = 10.0
@@ -81,6 +82,7 @@ class Reduced:
     :param program: the smallest one, in canonical form.
     :param finding: what it shows.
     :param tried: candidates that were judged; ``kept``: cuts that stayed.
+    :param seconds: processor time.
     :param ended: nothing more could be cut; otherwise the time was over.
     """
 
@@ -117,24 +119,27 @@ def reduced(
     """Cut a program while it shows a finding.
 
     :param same: what else must hold for a candidate's finding.
-    :param seconds: when to stop, with what there is.
+    :param seconds: processor time after which to stop, with what there is.
     :param judging: how programs are judged; tests plant faults into it.
     :param vela: a folder with another Vela than the installed one; the caller has imported none then.
     :returns: None if the program itself does not show the finding under any of a few seeds.
     """
-    started = time.monotonic()
+    before = _spent()
     shown = _shown(program, finding, same, judging, vela)
     if shown is None:
         return None
     seed, aim, first = shown
     so_far = _SoFar(program, first)
-    terms = _Terms(aim, seed, same, judging, vela, started + seconds)
     ended = False
-    while not ended and time.monotonic() < terms.until:
-        ended = _went_on(so_far, terms)
-    return Reduced(
-        canonical(so_far.program), so_far.finding, so_far.tried, so_far.kept, time.monotonic() - started, ended
-    )
+    while not ended and (left := before + seconds - _spent()) > 0:
+        ended = _went_on(so_far, _Terms(aim, seed, same, judging, vela, left))
+    return Reduced(canonical(so_far.program), so_far.finding, so_far.tried, so_far.kept, _spent() - before, ended)
+
+
+def _spent() -> float:
+    """Processor time of the children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _shown(
@@ -156,14 +161,14 @@ def _shown(
 
 @dataclass(frozen=True)
 class _Terms:
-    """Under which conditions candidates are judged."""
+    """Under which conditions candidates are judged; ``left`` is the processor time that the next child has."""
 
     aim: Aim
     seed: int
     same: Same
     judging: Judge
     vela: Path | None
-    until: float
+    left: float
 
 
 @dataclass
@@ -268,8 +273,11 @@ class _Search:
                 for program, finding in self._cut_down(self.so_far.program, self._placed, fits):
                     self._keep(program, finding)
         self._name_plainly()
-        if time.monotonic() < self.terms.until:
+        if self._has_time():
             self.say(msgspec.json.encode(_Over()))
+
+    def _has_time(self) -> bool:
+        return time.process_time() < self.terms.left
 
     def _guess(self) -> None:
         """Cut while anything of the finding's kind shows, and look now and then whether it is at its place still.
@@ -290,7 +298,7 @@ class _Search:
             if kept < len(guesses):
                 lost.add(digest(guesses[kept]))
                 stride = 1
-            elif len(guesses) < stride or time.monotonic() >= self.terms.until:
+            elif len(guesses) < stride or not self._has_time():
                 return
             else:
                 stride *= 2
@@ -343,7 +351,7 @@ class _Search:
 
     def _first(self, programs: Iterable[Program], look: Look, fits: Fits) -> tuple[Program, Finding] | None:
         for program in programs:
-            if time.monotonic() >= self.terms.until:
+            if not self._has_time():
                 return None
             for finding in look(program):
                 if fits(finding, program):
@@ -372,11 +380,12 @@ class _Search:
     def _judged(self, program: Program, *, placed: bool) -> tuple[Finding, ...]:
         target = self.terms.aim.target
 
-        def announce(stage: str) -> None:
+        def announce(stage: str, other: Program | None = None) -> None:
             self.say(msgspec.json.encode(_At(program, stage)))
 
         try:
-            found = self.terms.judging(program, target, self.terms.seed, announce=announce, placed=placed).mismatches
+            words = {"announce": announce, "placed": placed, "vetted": False}
+            found = self.terms.judging(program, target, self.terms.seed, **words).mismatches
         except MemoryError:
             found = (death(program, "OutOfMemory"),)
         return tuple(finding_of(item, program, target, "") for item in found)

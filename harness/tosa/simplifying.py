@@ -28,6 +28,7 @@ from harness.tosa.program import (
     pruned,
     stored_bound,
 )
+from harness.tosa.swapping import swapped
 
 Measure = tuple[int, ...]
 _PLAINER: Mapping[str, str] = {
@@ -43,16 +44,7 @@ _PLAINER: Mapping[str, str] = {
 """Operators, and what does less with the same operands: it is tried in their place."""
 _NOTHING = "IDENTITY"
 """It does least, and is tried for whatever keeps type and shape."""
-_OPERANDS: Mapping[str, int] = {_NOTHING: 1, "CLAMP": 1, "MAX_POOL2D": 1}
-"""How many operands of the other one it keeps: all, unless said here."""
-_KEPT: Mapping[str, tuple[str, ...]] = {
-    "MAX_POOL2D": ("Kernel", "Stride", "Pad"),
-    "REDUCE_MAX": ("Axis",),
-    "REDUCE_ALL": ("Axis",),
-}
-_NAN = ("MAX_POOL2D", "REDUCE_MAX", "CLAMP")
 _COMMUTATIVE = ("ADD", "MUL", "MAXIMUM", "MINIMUM", "EQUAL", "BITWISE_AND", "LOGICAL_AND")
-_CLAMPED = (-100, 100)
 _INT32, _INT48 = 5, 6
 """The schema's numbers, for ``AccType``."""
 _NARROWER = ({"INT16": "INT8", "INT48": "INT32"}, {"INT32": "INT8"}, {"INT32": "INT16"})
@@ -114,18 +106,8 @@ def plainer(program: Program) -> Iterator[Program]:
     """An operator that does less takes the place of another one."""
     pairs = [(place, step, other) for place, step in enumerate(program.operators) for other in _others(step)]
     for place, step, other in pairs:
-        if not _may_be(other, program, step):
-            continue
-        found: dict[str, Attribute] = {name: step.attributes[name] for name in _KEPT.get(other, ())}
-        if other in _NAN:
-            found["NanMode"] = 1
-        if other == "CLAMP":
-            dtype = program.by_name[step.outputs[0]].dtype
-            found |= {name: stored_bound(end, dtype) for name, end in zip(BOUNDS, _CLAMPED, strict=True)}
-        count = _OPERANDS.get(other, 2 if step.op == "MUL" else len(step.inputs))
-        changed = Operator(other, step.inputs[:count], step.outputs, found)
-        steps = (*program.operators[:place], changed, *program.operators[place + 1 :])
-        yield pruned(msgspec.structs.replace(program, operators=steps))
+        if _may_be(other, program, step):
+            yield pruned(swapped(program, place, other))
 
 
 def _others(step: Operator) -> tuple[str, ...]:
@@ -162,7 +144,8 @@ def _narrowed(item: Tensor, table: Mapping[str, str]) -> Tensor:
     if isinstance(data, tuple):
         data = tuple(min(max(value, low), high) for value in data)
     elif isinstance(data, Fill):
-        data = msgspec.structs.replace(data, low=max(data.low, low), high=min(data.high, high))
+        ends = (min(max(end, low), high) for end in (data.low, data.high))
+        data = msgspec.structs.replace(data, **dict(zip(("low", "high"), ends, strict=True)))
     return msgspec.structs.replace(item, dtype=dtype, data=data, span=None)
 
 

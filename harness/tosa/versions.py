@@ -22,6 +22,7 @@ from harness.tosa.program import Program
 from harness.tosa.tally import VelaTally
 from harness.triage.corpus import Entry, judged_by
 from harness.triage.findings import Finding
+from harness.triage.program_entries import program_entries
 
 EVERYWHERE = "in every version"
 _Key = tuple[str, int, int]
@@ -115,4 +116,5 @@ def change(states: Mapping[str, str]) -> str:
 
 def tally_of(version: str, corpus: Sequence[Entry], folder: Path | None) -> VelaTally:
     """An empty tally that knows what the corpus expects of a version; ``folder`` as in ``VelaTally``."""
-    return VelaTally(judged_by(corpus, basis_of({**installed(), PACKAGE: version})), folder)
+    entries = [*judged_by(corpus, basis_of({**installed(), PACKAGE: version})), *program_entries(version)]
+    return VelaTally(entries, folder)

@@ -17,6 +17,9 @@ from click.testing import Result
 from harness.campaign.run_folder import read_run
 from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case
 from harness.case.reading import read_case
+from harness.tosa.judging import judge
+from harness.tosa.translating import from_flatbuffer
+from harness.triage.corpus import default_corpus
 
 ARMDIFF = (sys.executable, "-m", "harness.cli")
 UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
@@ -62,6 +65,24 @@ def test_reduce_keeps_what_the_bucket_needs_and_goes_on_from_its_checkpoint(
     assert {node.operator for node in case.graph.nodes} >= {"neg"}
     assert len(case.graph.nodes) <= 2
     assert made["finding"]["bucket"] == made["bucket"]
+
+
+def test_reduce_shows_the_smallest_tosa_program_of_a_bug_of_vela(
+    tmp_path: Path, armdiff_here: Callable[..., Result]
+) -> None:
+    """The program is written beside the case, and told with the command that judges it again."""
+    folder = default_corpus() / "found" / "vela-u85-amax-padded"
+    told = armdiff_here("reduce", str(folder), "--out", "small", "--jobs", "1", "--time", "1s", cwd=tmp_path)
+    assert told.exit_code == 0, told.output
+    lines = told.output.splitlines()
+    at = lines.index("    the smallest TOSA program that shows it:")
+    assert any("REDUCE_MAX(x0)" in line for line in lines[at:])
+    [again] = [line for line in lines[at:] if line.startswith("    again: armdiff vela ")]
+    file, accelerator = again.split()[3], again.split()[-1]
+    program = from_flatbuffer((tmp_path / file).read_bytes())
+    assert program.ops == ("REDUCE_MAX", "PAD")
+    assert (tmp_path / file).with_suffix(".json").exists()
+    assert judge(program, accelerator).outcome == "finding"
 
 
 def test_sigterm_ends_a_campaign_in_good_order_and_resume_goes_on(

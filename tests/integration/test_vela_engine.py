@@ -6,6 +6,7 @@ import signal
 import time
 from dataclasses import replace
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -18,6 +19,7 @@ from harness.tosa.engine import BLOCK, Plan, run
 from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor, encode
 from harness.tosa.tally import VelaTally
+from harness.tosa.translating import to_flatbuffer
 from harness.triage.corpus import corpus_folders, entries
 
 CLAMP = Program(
@@ -153,3 +155,33 @@ def test_the_benchmark_counts_its_programs_and_says_what_each_stage_takes():
     assert (row["accelerator"], row["jobs"], row["programs"]) == ("ethos-u85-256", 1, 20)
     assert {"draw", "write", "vela", "reference", "run", "checks"} <= set(row["stages"])
     assert row["ms_each"] > 0
+
+
+def test_the_verb_mutates_what_it_is_given(tmp_path):
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "a.tosa").write_bytes(to_flatbuffer(CLAMP))
+    (tmp_path / "some" / "damaged.tosa").write_bytes(b"nothing")
+    words = ["vela", "--from", str(tmp_path / "some"), "--accelerator", "ethos-u55-128", "--max-programs", "20"]
+    words += ["--out", str(tmp_path), "--json", "-", "--jobs", "1", "--no-minimize"]
+    answers = [CliRunner().invoke(main, words) for _ in range(2)]
+    data = [json.loads(answer.stdout) for answer in answers]
+    assert data[0]["programs"] == {"ethos-u55-128": 20}
+    assert data[0]["outcomes"] == data[1]["outcomes"]
+    assert data[0]["outcomes"]["clean"] >= 5
+
+
+def test_a_folder_without_graphs_is_refused(tmp_path):
+    answer = CliRunner().invoke(main, ["vela", "--from", str(tmp_path)])
+    assert answer.exit_code == 2
+    assert "holds no TOSA graph" in answer.stderr
+
+
+def test_vela_s_death_of_an_invalid_program_says_nothing():
+    """The reference model is asked first: a CLAMP whose result has another shape."""
+    wrong = msgspec.structs.replace(CLAMP, tensors=(CLAMP.tensors[0], Tensor("y", (1, 4, 4, 7), "INT8")))
+
+    def compile_it(tosa: bytes, accelerator: str) -> VelaPayload:
+        raise AssertionError("Vela is not asked")
+
+    found = judge(wrong, "ethos-u55-128", compile_tosa=compile_it, vetted=False)
+    assert found.outcome == "invalid"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from harness.reports.bugs.fingerprints import add_fingerprint
+from harness.campaign.recording import add_fingerprint
 from harness.reports.bugs.smallest import with_smallest
 from harness.tosa.causes import Cause, Causes
 from harness.tosa.fingerprint import generalisations, worded

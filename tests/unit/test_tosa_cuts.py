@@ -5,7 +5,7 @@ import pytest
 
 from generators.programs import draw_programs
 from harness.tosa.cutting import shortcuts
-from harness.tosa.program import Operator, Program, Tensor, problem
+from harness.tosa.program import Fill, Operator, Program, Tensor, problem
 from harness.tosa.resizing import resized
 from harness.tosa.simplifying import CUTS, candidates, canonical, dtypes, measure, moved, plainer, ranks
 
@@ -165,3 +165,14 @@ def test_an_axis_of_several_elements_comes_to_the_back_with_what_speaks_of_it():
     assert [item.by_name["pads"].data for item in found] == [(0, 0, 0, 0, 0, 2)]
     assert [resized(item) for item in found] == found
     assert [step.attributes for step in found[0].operators[1:]] == [{"Perms": (2, 1, 0)}, {"Axis": 2}]
+
+
+def test_what_lies_outside_a_narrower_type_stays_a_constant():
+    """A rule for values that int8 does not have, and an input with such a range."""
+    rows = (Tensor("a", (4,), "INT32", span=(200, 300)), Tensor("b", (4,), "INT32", Fill("uniform", 400, 500)))
+    steps = (Operator("ADD", ("a", "b"), ("y",)), Operator("ADD", ("y", "z"), ("w",)))
+    more = (Tensor("z", (4,), "INT32"), Tensor("y", (4,), "INT32"), Tensor("w", (4,), "INT32"))
+    program = Program((*rows, *more), steps, ("a", "z"), ("w",))
+    for cut in CUTS:
+        for item in candidates(program, cut):
+            assert all(tensor.values().size == tensor.elements for tensor in item.tensors if tensor.constant)

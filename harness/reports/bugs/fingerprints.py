@@ -8,30 +8,26 @@ which entries have one fingerprint: they are one bug, or the fingerprint says to
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import click
 
+from harness.campaign.recording import add_fingerprint
 from harness.case.errors import ArmdiffError
 from harness.case.reading import read_case
 from harness.evidence.observation import CRASH
 from harness.reports.bugs.smallest import keep_smallest, smallest_program, with_smallest
 from harness.tosa.causes import Cause
 from harness.tosa.reducing import SECONDS
-from harness.triage.corpus import STATUS, Entry, entries
+from harness.triage.corpus import Entry, entries
 from harness.triage.findings import Finding
-
-_LINE = re.compile(r"^fingerprints = \[.*?\]\n", re.M | re.S)
-_TABLE = re.compile(r"^\[", re.M)
 
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--seconds", default=SECONDS, show_default=True, help="For each reduction.")
+@click.option("--seconds", default=SECONDS, show_default=True, help="CPU seconds for each reduction.")
 def main(folders: tuple[Path, ...], seconds: float) -> None:
     """Write fingerprints into corpus entries of Vela's bugs."""
     try:
@@ -82,19 +78,6 @@ def cause_of(entry: Entry, seconds: float = SECONDS) -> Cause | None:
         measured={"type": words[6].partition("|")[0]} if words[1] == CRASH else {},
     )
     return smallest_program(files, finding, (bug,), seconds)
-
-
-def add_fingerprint(entry: Entry, fingerprint: str) -> None:
-    """Put a fingerprint into an entry's ``status.toml``, if it is not there yet."""
-    file = entry.folder / STATUS
-    if fingerprint in entry.status.fingerprints:
-        return
-    text = _LINE.sub("", file.read_text())
-    rows = "".join(f"  {json.dumps(item)},\n" for item in (*entry.status.fingerprints, fingerprint))
-    table = _TABLE.search(text)
-    at = table.start() if table else len(text)
-    before = text[:at].rstrip("\n")
-    file.write_text(f"{before}\nfingerprints = [\n{rows}]\n\n{text[at:]}")
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ from harness.triage.findings import Finding
 PROGRAM, IO, REPORT = "program.tosa", "io.npz", "REPORT.md"
 DRAWN = "Not known. The program was drawn from what TOSA allows and Vela documents, not found in a lowering."
 GIVEN = "Not told. The program is a file that was given to armdiff."
+MUTATED = "Not known. The program is a changed one of what was given to armdiff, not found in a lowering."
 _SEEDS = 20
 
 

@@ -1,0 +1,70 @@
+"""``corpus/programs``: each program shows its bug with the installed Vela as its bug.toml says, and is known by it."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.compat.releases import installed
+from harness.compat.velas import PACKAGE
+from harness.tosa.engine import BLOCK, Plan, run
+from harness.tosa.program import encode
+from harness.tosa.translating import from_flatbuffer, to_flatbuffer
+from harness.triage.corpus import default_corpus
+from harness.triage.known import classified, shown_kind
+from harness.triage.program_entries import program_entries, program_folders, read_program_bug
+
+FOLDERS = program_folders()
+ACCELERATORS = {"ethos-u55": "ethos-u55-128", "ethos-u65": "ethos-u65-256", "ethos-u85": "ethos-u85-256"}
+
+
+def shown(folder: Path, accelerator: str):
+    program = from_flatbuffer((folder / "program.tosa").read_bytes())
+    results = run(Plan(lambda _: (accelerator, [program]), most=2 * BLOCK))
+    return [item for result in results for item in result.findings]
+
+
+def test_there_are_some():
+    assert FOLDERS
+    assert not {item.name for item in FOLDERS} & {item.parent.name for item in default_corpus().rglob("status.toml")}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda item: item.name)
+def test_a_program_shows_its_bug_where_it_should(folder: Path):
+    bug = read_program_bug(folder)
+    kind = bug.fingerprints[0].partition(":")[0]
+    for family, accelerator in ACCELERATORS.items():
+        having = bug.in_version(installed()[PACKAGE]) and (not bug.families or family in bug.families)
+        assert any(shown_kind(item) == kind for item in shown(folder, accelerator)) == having, accelerator
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda item: item.name)
+def test_its_smallest_program_is_known_by_its_fingerprint(folder: Path):
+    bug = read_program_bug(folder)
+    [bare] = [item for item in program_entries(installed()[PACKAGE]) if item.name == folder.name]
+    found = next(
+        item for item in shown(folder, "ethos-u55-128") if shown_kind(item) == bug.fingerprints[0].partition(":")[0]
+    )
+    for text in bug.fingerprints:
+        reduced = msgspec.structs.replace(found, fingerprint=text)
+        assert classified(reduced, (bare.bug,)).entry == folder.name
+        assert classified(reduced, (bare.bug,)).known
+    assert not classified(msgspec.structs.replace(found, fingerprint="values: x0 int8 [1]"), (bare.bug,)).known
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda item: item.name)
+def test_its_files_are_there_and_say_the_same(folder: Path):
+    program = from_flatbuffer((folder / "program.tosa").read_bytes())
+    assert to_flatbuffer(program)
+    assert encode(program)
+    report = (folder / "REPORT.md").read_text()
+    assert all(step.op in report for step in program.operators)
+    assert "/tmp" not in report
+
+
+def test_versions_that_are_not_listed_are_those_before_them():
+    bug = read_program_bug(default_corpus() / "programs" / "vela-u55-add-of-two-small-factors")
+    assert [bug.in_version(item) for item in ("4.5.0", "5.0.0", "5.0.1", "5.1.0", "5.3.0")] == [
+        *(False, False, False),
+        *(True, True),
+    ]

@@ -38,10 +38,11 @@ from harness.cli.options import (
 from harness.cli.results import write_json
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
-from harness.reports.bugs.smallest import TOSA, keep_smallest, of_vela, smallest_program
+from harness.reports.bugs.smallest import TOSA, keep_smallest
 from harness.reports.programs import programs_of
 from harness.tosa.causes import Cause
 from harness.tosa.program import lines as program_lines
+from harness.tosa.smallest import of_vela, smallest_program
 from harness.triage.corpus import Entry, bugs_of, corpus_folders, known_by, with_corrections
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries

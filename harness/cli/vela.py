@@ -32,7 +32,7 @@ from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE, vela_folder
 from harness.ethosu.accelerator import accelerator_named
 from harness.reports.bugs.of_program import DRAWN, GIVEN, MUTATED, write_causes
-from harness.reports.vela import by_version, listing, verdict
+from harness.reports.vela import by_version, concluding, listing, verdict
 from harness.tosa.causes import Causes, Reducer
 from harness.tosa.comparing_twins import judge_with_twins
 from harness.tosa.engine import BLOCK, Plan, Result, Source, run
@@ -184,6 +184,7 @@ def vela(
         for text in write_causes(new, velas, out / BUGS, emitted=GIVEN if given else MUTATED if seeds else DRAWN):
             click.echo(text, err=json_file == "-")
     if json_file != "-":
+        click.echo("\n".join(["", *concluding(tally, causes)]))
         click.echo(f"{'until then: ' if interrupted else ''}{verdict(tally, causes)}")
     if interrupted:
         click.echo(interrupted, err=json_file == "-")

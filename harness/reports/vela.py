@@ -6,7 +6,7 @@ not implement is counted with its reason, so that *nothing new* says how much it
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from harness.case.wording import counted_as
@@ -18,7 +18,7 @@ from harness.tosa.versions import EVERYWHERE, Versions
 from harness.triage.buckets import any_family
 from harness.triage.findings import Finding
 
-_MOST_REASONS = 6
+_MOST_REASONS, _MOST_NAMED = 6, 8
 
 
 def listing(tally: VelaTally, causes: Causes, *, verbose: bool = False) -> list[str]:
@@ -72,6 +72,28 @@ def _with_velas(velas: Mapping[str, str]) -> str:
     having = ", ".join(version for version, state in velas.items() if state == "yes")
     others = ", ".join(f"{state} with {version}" for version, state in velas.items() if state != "yes")
     return f"; with Vela {having}" + (f"; {others}" if others else "")
+
+
+def concluding(tally: VelaTally, causes: Causes) -> list[str]:
+    """The last lines: how many programs, and the bugs by root cause: what is known in a line, what is new one by one,
+    with the versions of Vela that have it.
+    """
+    known = [item for item in tally.findings if item.known]
+    new = sorted(
+        (cause for cause in causes.found.values() if not cause.finding.known), key=lambda cause: -len(cause.shown_by)
+    )
+    where = f"{counted_as(tally.programs.total(), 'program')}, {counted_as(len(tally.findings), 'finding')}"
+    lines = [f"{where}: {counted_as(len({item.entry for item in known}), 'known bug')}, {len(new)} new"]
+    if known:
+        counts = Counter(item.entry for item in known).most_common()
+        told = ", ".join(f"{name} {count}x" for name, count in counts[:_MOST_NAMED])
+        rest = len(counts) - _MOST_NAMED
+        lines.append(f"  known: {told}" + (f", and {rest} more" if rest > 0 else ""))
+    for cause in new:
+        having = [version for version, state in cause.velas.items() if state == "yes"]
+        count = counted_as(len(cause.shown_by), "finding")
+        lines.append(f"  new: {cause.name}: {count}; on {', '.join(cause.families)}; Vela {', '.join(having)}")
+    return lines
 
 
 def by_version(versions: Versions, joined: VelaTally) -> list[str]:

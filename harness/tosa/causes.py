@@ -33,7 +33,7 @@ from harness.tosa.reducing import SECONDS, Reduced, reduced
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import any_family
 from harness.triage.findings import Finding
-from harness.triage.known import KnownBug, classified, shown_kind
+from harness.triage.known import BY_REDUCTION, KnownBug, classified, shown_kind
 
 FAMILIES = {"u55": "ethos-u55-128", "u65": "ethos-u65-256", "u85": "ethos-u85-256"}
 """An accelerator of each family."""
@@ -116,7 +116,7 @@ class Reducer:
 
     :param bugs: version of Vela -> what the corpus knows of it.
     :param velas: version -> folder (None: the installed one), the oldest first.
-    :param seconds: for each reduction.
+    :param seconds: processor time for each reduction; ``most``: candidates.
     :param judging: how programs are judged; tests plant faults into it.
     """
 
@@ -124,6 +124,7 @@ class Reducer:
     velas: Mapping[str, Path | None]
     seconds: float = SECONDS
     judging: Judge = judge
+    most: int | None = None
 
     def cause(self, program: Program, finding: Finding) -> Cause | None:
         """The cause of one finding; None if it does not show again."""
@@ -142,6 +143,7 @@ class Reducer:
             finding,
             same=same,
             seconds=self.seconds,
+            most=self.most,
             judging=self._judge_of(finding),
             vela=self.velas[version],
         )
@@ -214,7 +216,7 @@ def marked(finding: Finding, cause: Cause) -> Finding:
     if not cause.finding.known:
         return told
     count = counted_as(len(cause.program.operators), "operator")
-    proof = f"reduced to {count}: {cause.finding.proof}"
+    proof = f"{BY_REDUCTION}{count}: {cause.finding.proof}"
     return msgspec.structs.replace(told, state="known", entry=cause.finding.entry, proof=proof)
 
 

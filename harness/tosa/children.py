@@ -20,6 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 
 from harness.case.interrupts import EVERY, SIGNALS, check, die_with_parent
@@ -27,7 +28,7 @@ from harness.case.interrupts import EVERY, SIGNALS, check, die_with_parent
 PATIENCE = 60.0
 """Seconds without a message after which a child counts as hanging."""
 MEMORY = 6 << 30
-"""Bytes of address space that a child may have."""
+"""Bytes of address space that a child may have beside those of its parent (torch alone takes as much)."""
 Say = Callable[[bytes], None]
 Work = Callable[[Say], None]
 
@@ -140,7 +141,8 @@ def _live(work: Work, pipe: int, memory: int) -> None:
         die_with_parent()
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        limit = _own() + memory
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
@@ -153,6 +155,11 @@ def _live(work: Work, pipe: int, memory: int) -> None:
         os.write(errors, traceback.format_exc().encode())
     finally:
         os._exit(code)
+
+
+def _own() -> int:
+    """Bytes of address space of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def _write(pipe: int, data: bytes) -> None:

@@ -113,6 +113,7 @@ def reduced(
     *,
     same: Same = lambda finding: True,
     seconds: float = SECONDS,
+    most: int | None = None,
     judging: Judge = judge,
     vela: Path | None = None,
 ) -> Reduced | None:
@@ -120,6 +121,7 @@ def reduced(
 
     :param same: what else must hold for a candidate's finding.
     :param seconds: processor time after which to stop, with what there is.
+    :param most: candidates after which to stop.
     :param judging: how programs are judged; tests plant faults into it.
     :param vela: a folder with another Vela than the installed one; the caller has imported none then.
     :returns: None if the program itself does not show the finding under any of a few seeds.
@@ -131,8 +133,8 @@ def reduced(
     seed, aim, first = shown
     so_far = _SoFar(program, first)
     ended = False
-    while not ended and (left := before + seconds - _spent()) > 0:
-        ended = _went_on(so_far, _Terms(aim, seed, same, judging, vela, left))
+    while not ended and (most is None or so_far.tried < most) and (left := before + seconds - _spent()) > 0:
+        ended = _went_on(so_far, _Terms(aim, seed, same, judging, vela, left, most))
     return Reduced(canonical(so_far.program), so_far.finding, so_far.tried, so_far.kept, _spent() - before, ended)
 
 
@@ -169,6 +171,7 @@ class _Terms:
     judging: Judge
     vela: Path | None
     left: float
+    most: int | None = None
 
 
 @dataclass
@@ -277,7 +280,8 @@ class _Search:
             self.say(msgspec.json.encode(_Over()))
 
     def _has_time(self) -> bool:
-        return time.process_time() < self.terms.left
+        enough = self.terms.most is None or self.so_far.tried < self.terms.most
+        return enough and time.process_time() < self.terms.left
 
     def _guess(self) -> None:
         """Cut while anything of the finding's kind shows, and look now and then whether it is at its place still.
@@ -370,6 +374,7 @@ class _Search:
         if key in self.so_far.hopeless:
             return ()
         if key not in shown:
+            self.so_far.tried += 1
             self.say(msgspec.json.encode(_At(program)))
             shown[key] = self._judged(program, placed=placed)
             if not shown[key]:

@@ -42,7 +42,7 @@ _VALUES = (
     "stream/overlap",
 )
 """What a wrong shape or address in the registers shows as: a condition that speaks of one speaks of all."""
-ProofKind = Literal["condition", "correction", "given"]
+ProofKind = Literal["condition", "correction", "reduction", "given"]
 
 
 class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,10 +135,11 @@ def _same_crash(bucket: str, bug: KnownBug) -> bool:
 def classified(finding: Finding, bugs: Sequence[KnownBug]) -> Finding:
     """The finding in the state that a corpus gives it.
 
-    A proof by a correction stands if the corpus has the entry; everything else is judged anew. Where the conditions of
-    several entries hold, the one that asks for most names the finding.
+    A proof by a correction or a reduction stands if the corpus has the entry; everything else is judged anew. Where the
+    conditions of several entries hold, the one that asks for most names the finding.
     """
-    if finding.known and finding.proof.startswith(BY_CORRECTION) and any(bug.entry == finding.entry for bug in bugs):
+    run = finding.known and finding.proof.startswith((BY_CORRECTION, BY_REDUCTION))
+    if run and any(bug.entry == finding.entry for bug in bugs):
         return finding
     given = next((bug.entry for bug in bugs if bug.given and bug.resembles(finding)), None)
     if given is not None:
@@ -156,8 +157,8 @@ def classified(finding: Finding, bugs: Sequence[KnownBug]) -> Finding:
     return msgspec.structs.replace(finding, state="resembling" if like else "new", entry=like, proof="")
 
 
-BY_CORRECTION = "correction "
-"""How the proof by a correction begins."""
+BY_CORRECTION, BY_REDUCTION = "correction ", "reduced to "
+"""How the proofs begin that took runs: by a correction, and by the smallest program (``harness.tosa.smallest``)."""
 
 
 def proved(finding: Finding, entry: str, corrections: Sequence[str], why: str = "") -> Finding:
@@ -181,4 +182,6 @@ def kind_of_proof(finding: Finding) -> ProofKind | None:
         return None
     if finding.proof.startswith(BY_CORRECTION):
         return "correction"
+    if finding.proof.startswith(BY_REDUCTION):
+        return "reduction"
     return "condition" if finding.proof.startswith("condition") else "given"

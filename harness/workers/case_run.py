@@ -9,7 +9,7 @@ Imports torch; runs in worker processes only.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from harness.evidence.references import EAGER, QUANTIZED, TOSA, reference_leg
 from harness.locate import streams
 from harness.pipeline.lowering import StageClock
 from harness.pipeline.profile import profile_of
+from harness.tosa.smallest import of_vela, proved_by_reduction
 from harness.triage.findings import DOMAINS, Finding, finding_of
 from harness.triage.known import classified
 from harness.triage.proving import Prover, Remembered, applicable_corrections, counts, same_finding
@@ -152,7 +153,24 @@ def _confirmed(
             confirmed.append(prover.unlike_any(shown[0]) if counts(shown[0]) else shown[0])
         else:
             unrepeated.append(item)
-    return tuple(confirmed), tuple(unrepeated)
+    return tuple(_reduced(subject, confirmed, seen[0])), tuple(unrepeated)
+
+
+MOST_REDUCED = 2
+"""Findings of one case that a reduction may prove."""
+
+
+def _reduced(subject: _Subject, findings: Sequence[Finding], observation: Observation) -> Iterator[Finding]:
+    """What resembles a bug of Vela is known if its smallest TOSA program is the bug's."""
+    files = {f"{item.name}.tosa": item.tosa for item in observation.lowering.delegates if item.tosa}
+    left = MOST_REDUCED if subject.task.confirm else 0
+    for item in findings:
+        if left and counts(item) and item.state == "resembling" and of_vela(item):
+            left -= 1
+            subject.begins("reduced")
+            with subject.clock.stage("prove"):
+                item = proved_by_reduction(item, files, subject.task.known)
+        yield item
 
 
 def _result(subject: _Subject, observation: Observation, mismatches: Sequence[Mismatch]) -> CaseResult:

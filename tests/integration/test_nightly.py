@@ -78,6 +78,36 @@ def test_a_shard_fails_for_what_is_broken_and_not_for_what_is_found(tmp_path, st
     assert (out / "fuzz.log").exists()
 
 
+ENGINE = """#!/bin/sh
+echo "$*" >> "$CALLS"
+echo "12 programs, 3 findings of something else"
+echo "7 programs, 2 findings: 1 known bug, 1 new"
+echo "  new: numeric-add-1: 1 finding; on ethos-u55-128; Vela 5.1.0"
+echo "1 new finding of 1 root cause in 7 programs"
+exit "$STATUS"
+"""
+
+
+@pytest.mark.parametrize(("status", "programs", "more"), [(0, "drawn", ""), (1, "mutated", " --from corpus")])
+def test_the_share_of_the_vela_engine_ends_with_its_last_lines_and_its_status(tmp_path, status, programs, more):
+    calls, out, summary = tmp_path / "calls", tmp_path / "night", tmp_path / "summary"
+    stub = executable(tmp_path / "armdiff", ENGINE)
+    asked = {"PROGRAMS": programs, "SEED": 20261122, "MINUTES": 3, "NIGHTLY_OUT": out, "VELAS": "5.1.0 5.2.0"}
+    done = script("engine", ARMDIFF=stub, CALLS=calls, STATUS=status, GITHUB_STEP_SUMMARY=summary, **asked)
+    assert done.returncode == status, done.stderr
+    options = f"--time 120s --seed 20261122 --out {out} --json {out}/vela.json{more} --vela 5.1.0 --vela 5.2.0"
+    assert calls.read_text() == f"vela {options}\n"
+    told = summary.read_text().splitlines()
+    assert told[:2] == [f"## TOSA programs, {programs}, through Vela", "```text"]
+    assert told[2:-1] == [
+        "7 programs, 2 findings: 1 known bug, 1 new",
+        "  new: numeric-add-1: 1 finding; on ethos-u55-128; Vela 5.1.0",
+        "1 new finding of 1 root cause in 7 programs",
+    ]
+    wrong = script("engine", ARMDIFF=stub, CALLS=calls, STATUS=0, **{**asked, "PROGRAMS": "none"})
+    assert (wrong.returncode, "drawn or mutated" in wrong.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("status", [0, 1])
 def test_the_scripts_of_the_corpus_run_and_their_status_is_the_jobs(tmp_path, status):
     calls = tmp_path / "calls"

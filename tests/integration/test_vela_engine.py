@@ -20,7 +20,7 @@ from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor, encode
 from harness.tosa.tally import VelaTally
 from harness.tosa.translating import to_flatbuffer
-from harness.triage.corpus import corpus_folders, entries
+from harness.triage.corpus import corpus_folders, default_corpus, entries
 
 CLAMP = Program(
     (Tensor("x", (1, 4, 4, 8), "INT8"), Tensor("y", (1, 4, 4, 8), "INT8")),
@@ -185,3 +185,13 @@ def test_vela_s_death_of_an_invalid_program_says_nothing():
 
     found = judge(wrong, "ethos-u55-128", compile_tosa=compile_it, vetted=False)
     assert found.outcome == "invalid"
+
+
+def test_the_last_lines_name_bugs_by_root_cause_and_the_versions_that_have_them(tmp_path):
+    file = default_corpus() / "found" / "vela-u55-amax-into-slice" / "smallest.tosa"
+    words = ["vela", str(file), "--accelerator", "ethos-u55-128", "--out", str(tmp_path), "--jobs", "1"]
+    [*_, first, known, last] = CliRunner().invoke(main, words).stdout.splitlines()
+    assert first.startswith("1 program, ")
+    assert first.endswith(": 1 known bug, 0 new")
+    assert known.startswith("  known: vela-u55-amax-into-slice ")
+    assert last == "nothing new in 1 program"

@@ -73,7 +73,7 @@ def test_the_budget_leaves_time_for_a_verdict(nightly):
 
 def test_what_the_verdict_reads_is_what_the_shards_upload(nightly):
     uploads = [step for step in steps(nightly) if step.get("uses", "").startswith("actions/upload-artifact@")]
-    assert len(uploads) == 4
+    assert len(uploads) == 5
     assert all(step["if"] == "always()" for step in uploads)
     names = {step["with"]["name"] for step in nightly["jobs"]["shard"]["steps"] if step in uploads}
     assert names == {f"{kind}-${{{{ matrix.line }}}}-${{{{ matrix.number }}}}" for kind in ("run", "examples")}
@@ -85,6 +85,19 @@ def test_what_the_verdict_reads_is_what_the_shards_upload(nightly):
     assert verdict["if"].startswith("always()")
     folders = {Path(line).name for step in verdict["steps"] if step in uploads for line in step["with"]["path"].split()}
     assert {"report", "issues", "additions"} <= folders
+
+
+def test_the_vela_engine_has_a_share_of_its_own(nightly):
+    engine = nightly["jobs"]["engine"]
+    assert engine["strategy"]["matrix"] == {"programs": ["drawn", "mutated"]}
+    assert engine["env"]["PROGRAMS"] == "${{ matrix.programs }}"
+    assert not [step for step in [engine, *engine["steps"]] if step.get("continue-on-error")]
+    assert [step["run"] for step in engine["steps"] if "run" in step][-1] == ".ci/nightly/engine"
+    [upload] = [step["with"] for step in engine["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert not upload["name"].startswith(("run-", "examples-")), "the verdict reads those"
+    [install] = [step["timeout-minutes"] for step in engine["steps"] if step.get("name") == "Environment"]
+    choices = [int(item) for item in nightly[True]["workflow_dispatch"]["inputs"]["minutes"]["options"]]
+    assert max(choices) + OVERRUN + install + 15 <= engine["timeout-minutes"] <= 360
 
 
 def test_every_script_of_the_corpus_runs_and_must_not_fail(nightly):

@@ -29,9 +29,10 @@ from harness.corrections.patch import diff_of
 from harness.reports.bugs.executing import executed
 from harness.reports.bugs.page import Facts, report_text, title_of
 from harness.reports.bugs.script import Script, write_script
-from harness.reports.bugs.smallest import keep_smallest, of_vela, smallest_program
+from harness.reports.bugs.smallest import keep_smallest
 from harness.reports.bugs.verifying import IO_FILE, SCRIPT, TIME_LIMIT, Verified, run_repro
 from harness.tosa.reducing import SECONDS
+from harness.tosa.smallest import of_vela, smallest_program
 from harness.triage.buckets import any_range
 from harness.triage.corpus import STATUS, Entry, Status, bugs_of, known_by, read_entry
 from harness.triage.findings import Finding

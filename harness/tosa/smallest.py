@@ -1,0 +1,93 @@
+"""The smallest TOSA program that shows a finding of a lowering, and the proof that it makes.
+
+The Vela engine looks for the finding in the TOSA files of the delegates in its own way: the first file that shows the
+same kind of thing on the case's accelerator is reduced.
+
+``proved_by_reduction`` is the third proof of a campaign: a finding of Vela's that only resembles an entry is known if
+its smallest program is an entry's. It counts candidates, not seconds, so that a run stays a function of what was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from harness.case.errors import BadInput
+from harness.case.target import parse_target
+from harness.compat.releases import installed
+from harness.compat.velas import PACKAGE
+from harness.evidence.observation import CRASH
+from harness.tosa.causes import Cause, Reducer, marked
+from harness.tosa.engine import BLOCK, Plan, run
+from harness.tosa.program import Program
+from harness.tosa.reducing import SECONDS
+from harness.tosa.translating import from_flatbuffer
+from harness.triage.buckets import VELA_STAGE, any_family
+from harness.triage.findings import Finding
+from harness.triage.known import KnownBug, classified, shown_kind
+
+MOST_CANDIDATES = 400
+"""Programs that a proof may judge; half of the reductions take fewer than a hundred."""
+_SEEDS = 4
+Alike = Callable[[Finding, Finding], bool]
+
+
+def of_vela(finding: Finding) -> bool:
+    """Is it Vela's doing: wrong values, a wrong stream, a death?"""
+    died = finding.oracle == CRASH and finding.stage == VELA_STAGE
+    return finding.pass_name == "Vela" or died
+
+
+def smallest_program(
+    files: Mapping[str, bytes],
+    finding: Finding,
+    bugs: Sequence[KnownBug],
+    seconds: float = SECONDS,
+    *,
+    most: int | None = None,
+    alike: Alike = lambda one, other: shown_kind(one) == shown_kind(other),
+) -> Cause | None:
+    """Reduce the first of some TOSA files that shows a finding of Vela's.
+
+    :param files: by name; those that end otherwise than ``.tosa`` are passed over.
+    :param bugs: what is known.
+    :param seconds: processor time for the reduction; ``most``: candidates.
+    :param alike: is what a file shows the finding?
+    :returns: None if none shows it without the module around it.
+    """
+    version = installed().get(PACKAGE, "")
+    reducer = Reducer({version: tuple(bugs)}, {version: None}, seconds, most=most)
+    for name in sorted(name for name in files if name.endswith(".tosa")):
+        try:
+            program = from_flatbuffer(files[name])
+        except BadInput:
+            continue  # control flow, or floats
+        target = parse_target(finding.target).name
+        plan = Plan(partial(_alone, target, program), most=_SEEDS * BLOCK)
+        found = [item for result in run(plan) for item in result.findings]
+        shown = [item for item in found if alike(item, finding)]
+        shown.sort(key=lambda item: any_family(item.bucket) != any_family(finding.bucket))
+        for item in shown[:1]:
+            if (cause := reducer.cause(program, classified(item, bugs))) is not None:
+                return cause
+    return None
+
+
+def _alone(accelerator: str, program: Program, block: int) -> tuple[str, Sequence[Program]]:
+    """The source of a plan that judges one program under several seeds of inputs."""
+    return accelerator, [program]
+
+
+def proved_by_reduction(finding: Finding, files: Mapping[str, bytes], bugs: Sequence[KnownBug]) -> Finding:
+    """The finding as known, if one of the files shows it in the same bucket and its smallest program is an entry's.
+
+    :param files: what Vela compiled, by name.
+    """
+    if finding.state != "resembling" or not of_vela(finding) or not any(bug.fingerprints for bug in bugs):
+        return finding
+    cause = smallest_program(files, finding, bugs, most=MOST_CANDIDATES, alike=_of_one_bucket)
+    return finding if cause is None or not cause.ended else marked(finding, cause)
+
+
+def _of_one_bucket(one: Finding, other: Finding) -> bool:
+    return any_family(one.bucket) == any_family(other.bucket)

@@ -8,14 +8,18 @@ in the file does not matter. Files are found without importing them.
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from harness.case.errors import CannotRun
+
+Place = tuple[str, str]
+"""A function or an assignment of upstream's, as (module, qualified name)."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ def text_of(module: str) -> str:
     return file_of(module).read_text()
 
 
+@lru_cache(maxsize=128)
+def tree_of(text: str) -> ast.Module:
+    """The syntax tree of a file's text. Many ask for it, so nobody may change it."""
+    return ast.parse(text)
+
+
 def node_at(tree: ast.Module, place: str) -> ast.stmt | None:
     """The statement that defines a qualified name: a function, or an assignment."""
     body: Sequence[ast.stmt] = tree.body
@@ -55,6 +65,27 @@ def node_at(tree: ast.Module, place: str) -> ast.stmt | None:
             return None
         body = getattr(found, "body", ())
     return found
+
+
+def alone(tree: ast.Module, place: str, instead: ast.stmt | None = None) -> ast.Module:
+    """A place with its module's imports and nothing else: the same code, in a fraction of the time to compile.
+
+    CPython compiles calls of imported names in a way of their own.
+
+    :param instead: what stands at the place.
+    """
+    *classes, name = place.split(".")
+    path = [node_at(tree, ".".join(classes[: index + 1])) for index in range(len(classes))]
+    found = node_at(tree, place) if instead is None else instead
+    assert found is not None, f"{name} is not in the tree"
+    for owner in reversed(path):
+        assert owner is not None
+        around = copy.copy(owner)
+        around.body = [found]  # type: ignore[attr-defined]
+        found = around
+    apart = [item for item in tree.body if not isinstance(item, (ast.FunctionDef, ast.ClassDef))]
+    imports = [node for item in apart for node in ast.walk(item) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return ast.Module([*imports, found], [])
 
 
 def _defined(item: ast.stmt) -> tuple[str, ...]:
@@ -70,7 +101,7 @@ def _defined(item: ast.stmt) -> tuple[str, ...]:
 @cache
 def span_of(text: str, place: str) -> Span | None:
     """The lines of a place in a file's text, decorators included; None if it is not there."""
-    node = node_at(ast.parse(text), place)
+    node = node_at(tree_of(text), place)
     if node is None:
         return None
     first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])

@@ -23,7 +23,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from harness.case.errors import CannotRun
-from harness.compat.sources import file_of, node_at
+from harness.compat.sources import alone, file_of, node_at, tree_of
 from harness.corrections.correction import Correction
 from harness.corrections.source import Edited, edited_modules
 
@@ -81,7 +81,7 @@ def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> Non
         stack.callback(setattr, function, "__code__", before)
         return
     owner, name = _owner(module, place)
-    node = node_at(ast.parse(text), place)
+    node = node_at(tree_of(text), place)
     assert isinstance(node, (ast.Assign, ast.AnnAssign))
     assert node.value is not None
     value = eval(compile(ast.Expression(node.value), str(file_of(module.__name__)), "eval"), vars(module))
@@ -100,10 +100,10 @@ def _define_new(module: ModuleType, edited: Edited, stack: ExitStack) -> None:
 def _new_definitions(edited: Edited) -> tuple[tuple[str, CodeType], ...]:
     """Names of the functions and classes that only the edited text has, with the code that defines each."""
     kinds = (ast.FunctionDef, ast.ClassDef)
-    known = {item.name for item in ast.parse(edited.before).body if isinstance(item, kinds)}
+    known = {item.name for item in tree_of(edited.before).body if isinstance(item, kinds)}
     return tuple(
         (item.name, compile(ast.Module([item], []), str(file_of(edited.module)), "exec"))
-        for item in ast.parse(edited.after).body
+        for item in tree_of(edited.after).body
         if isinstance(item, kinds) and item.name not in known
     )
 
@@ -133,7 +133,12 @@ def _signature(code: CodeType) -> tuple[Any, ...]:
 @cache
 def code_in(module: str, text: str, place: str) -> CodeType:
     """The code object of a function in a module's text."""
-    return code_of(compile(text, str(file_of(module)), "exec", dont_inherit=True), place)
+    return compiled(module, alone(tree_of(text), place), place)
+
+
+def compiled(module: str, tree: ast.Module, place: str) -> CodeType:
+    """The code object of a function in a tree of a module's text."""
+    return code_of(compile(tree, str(file_of(module)), "exec", dont_inherit=True), place)
 
 
 def code_of(module: CodeType, place: str) -> CodeType:

@@ -4,7 +4,8 @@ While ``touched`` runs, each function that a correction changes notes when contr
 is another one with the correction, and then does what it always did: up to there both do the same. A place
 whose code is the same with the correction (its edit only adds something behind it) counts as not changed; an
 assignment counts as reached, since there is no telling who reads it. Where a correction inserts an ``if`` whose
-test only reads, control comes to the change when the test holds.
+test only reads, control comes to the change when the test holds. A function that somebody else has changed in
+memory counts as reached, and stays as it is.
 
 Changes packages in memory, like ``harness.corrections.applying``: for worker processes.
 """
@@ -20,13 +21,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from types import CodeType
+from typing import Literal
 
-from harness.compat.sources import file_of, node_at
-from harness.corrections.applying import code_in, code_of, function_at
+from harness.compat.sources import Place, alone, node_at, source_of, text_of, tree_of
+from harness.corrections.applying import code_in, compiled, function_at
 from harness.corrections.correction import Correction
 from harness.corrections.source import Edited, edited_modules
 
-Place = tuple[str, str]
+Reach = Literal["quantization", "edge", "backend"]
+"""Parts of a compile, in order; what precedes the first changed one need not be made again."""
 _seen: set[Place] = set()
 _READS = {"all", "any", "get", "is_quantized", "isinstance", "len", "_is_quantized_meta"}
 """Functions and methods, some of them upstream's, that only read."""
@@ -50,7 +53,7 @@ def touched(corrections: Sequence[Correction]) -> Iterator[set[Place]]:
             module = importlib.import_module(item.module)
             for place in item.places:
                 function = function_at(module, place)
-                if function is None:
+                if function is None or function.__code__ != code_in(item.module, item.before, place):
                     _seen.add((item.module, place))
                     continue
                 stack.callback(setattr, function, "__code__", function.__code__)
@@ -68,6 +71,23 @@ def changed_places(corrections: Sequence[Correction]) -> frozenset[Place]:
     )
 
 
+@cache
+def first_reader(module: str) -> Reach:
+    """The first part of a compile that reads what a module assigns, as far as its name and its passes tell.
+
+    A module that defines no class is a helper's, and could be read at once.
+    """
+    words = module.split(".")
+    if "quantizer" in words or words[0] != "executorch":
+        return "quantization"
+    if any(word in ("tosa", "operators", "operator_support", "ethosu") for word in words):
+        return "backend"
+    manager = text_of("executorch.backends.arm._passes.arm_pass_manager")
+    pipeline = source_of(manager, "ArmPassManager.transform_for_annotation_pipeline") or manager
+    classes = [item.name for item in tree_of(text_of(module)).body if isinstance(item, ast.ClassDef)]
+    return "quantization" if not classes or any(name in pipeline for name in classes) else "backend"
+
+
 def note(module: str, place: str) -> None:
     """Called by the functions themselves."""
     _seen.add((module, place))
@@ -76,8 +96,8 @@ def note(module: str, place: str) -> None:
 @cache
 def _noting(item: Edited, place: str) -> CodeType:
     """The code of a function that notes when it comes to what the edited text has otherwise."""
-    tree = ast.parse(item.before)
-    before, after = node_at(tree, place), node_at(ast.parse(item.after), place)
+    tree = tree_of(item.before)
+    before, after = copy.deepcopy(node_at(tree, place)), node_at(tree_of(item.after), place)
     assert isinstance(before, ast.FunctionDef)
     assert isinstance(after, ast.FunctionDef)
     call = ast.parse(f"__import__({__name__!r}, fromlist=['note']).note({item.module!r}, {place!r})").body
@@ -88,8 +108,7 @@ def _noting(item: Edited, place: str) -> CodeType:
     own, new = _names([before]), _definitions(item.after) - _definitions(item.before)
     for block, index, inserted in where:
         block[index:index] = _guarded(inserted, own, new, call) or call
-    ast.fix_missing_locations(tree)
-    return code_of(compile(tree, str(file_of(item.module)), "exec", dont_inherit=True), place)
+    return compiled(item.module, alone(tree, place, ast.fix_missing_locations(before)), place)
 
 
 def _apart(before: list[ast.stmt], after: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int, list[ast.stmt]]]:
@@ -156,7 +175,7 @@ def _names(nodes: Sequence[ast.AST]) -> set[str]:
 
 def _definitions(text: str) -> set[str]:
     """The functions and classes that a module's text defines."""
-    return {item.name for item in ast.parse(text).body if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
+    return {item.name for item in tree_of(text).body if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
 
 
 _BLOCKS = ("body", "orelse")
@@ -188,7 +207,7 @@ def _keeps_names(before: CodeType, after: CodeType) -> bool:
 
 @cache
 def _same_code(module: str, before: str, after: str, place: str) -> bool:
-    if not isinstance(node_at(ast.parse(before), place), ast.FunctionDef):
+    if not isinstance(node_at(tree_of(before), place), ast.FunctionDef):
         return False
-    one, other = (ast.dump(node) for text in (before, after) if (node := node_at(ast.parse(text), place)) is not None)
+    one, other = (ast.dump(node) for text in (before, after) if (node := node_at(tree_of(text), place)) is not None)
     return one == other

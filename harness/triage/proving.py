@@ -76,6 +76,7 @@ class Prover:
     :param again: runs the case with corrections.
     :param stock: every finding of the case without corrections.
     :param remembered: what was proved on the graph's other targets.
+    :param reaches: did the case without corrections come to what a correction changes? Another takes nothing away.
     """
 
     bugs: Sequence[KnownBug]
@@ -83,6 +84,7 @@ class Prover:
     again: Again
     stock: Sequence[Finding]
     remembered: Remembered = field(default_factory=Remembered)
+    reaches: Callable[[str], bool] = lambda name: True
     _runs: dict[tuple[str, ...], Sequence[Finding] | None] = field(default_factory=dict)
 
     def resembling(self, finding: Finding) -> Finding:
@@ -144,7 +146,8 @@ class Prover:
 
     def _takes_away(self, finding: Finding, names: tuple[str, ...], loosely: bool = False) -> bool:
         """:param loosely: never mind what else the corrections bring."""
-        left = self._left(names)
+        reached = tuple(name for name in names if self.reaches(name))
+        left = self._left(reached) if reached else None
         if left is None or key_of(finding) in {key_of(item) for item in left if not item.known}:
             return False
         before = {key_of(item) for item in self.stock}

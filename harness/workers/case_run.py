@@ -40,6 +40,7 @@ from harness.workers.branches import is_measured, measured
 from harness.workers.capture import checked_configure, load_file, on_tensors
 from harness.workers.observing import InvalidCase, Options, examine
 from harness.workers.protocol import CaseResult, Task, Tightness
+from harness.workers.reached import Reached, watched
 
 Seen = tuple[Observation, list[Mismatch]]
 
@@ -71,12 +72,15 @@ class _Subject:
         found = [finding_of(item, self.case, self.task.case, _detail(item, observation)) for item in mismatches]
         return [classified(item, self.task.known) for item in found]
 
-    def corrected(self, names: tuple[str, ...]) -> list[Finding] | None:
-        """What the case shows with corrections; None if it cannot be tried with them."""
+    def corrected(self, names: tuple[str, ...], reached: Reached) -> list[Finding] | None:
+        """What the case shows with corrections; None if it cannot be tried with them.
+
+        :param reached: what the first run came to.
+        """
         self.begins(f"with {'correction' if len(names) == 1 else f'{len(names)} corrections'} {', '.join(names)}")
         try:
             with self.clock.stage("prove"), applied(chosen(names)):
-                seen = self.run(blame=False)
+                seen = self.run(reached.stages(names), blame=False)
         except (InvalidCase, ArmdiffError):  # for example, a correction's file is not on this machine
             return None
         return self.described(*seen)
@@ -97,16 +101,18 @@ def run_task(
     """
     subject = replace(_subject(task, announce), begins=begins)
     case, measuring = subject.case, task.probes == "default" and is_measured(subject.case, task.corrections)
-    first = NO_CACHE
+    first = None
     if cache is not None and task.user_file is None and not task.corrections and case.tensors is None:
         first = cache.stages(case, takes=not measuring)
     try:
         with ExitStack() as stack:
             taken = stack.enter_context(measured(arm_folder())) if measuring else []
-            seen = subject.run(first)
+            watching = bool(task.known) and not measuring and not task.corrections
+            reached = stack.enter_context(watched(first)) if watching else Reached()
+            seen = subject.run(first or NO_CACHE)
     except InvalidCase as error:
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
-    confirmed, unrepeated = _confirmed(subject, seen, remembered or Remembered())
+    confirmed, unrepeated = _confirmed(subject, seen, remembered or Remembered(), reached)
     result = _result(subject, *seen)
     branches = taken[0] if taken else None
     return msgspec.structs.replace(result, findings=confirmed, unrepeated=unrepeated, branches=branches)
@@ -132,14 +138,21 @@ def _subject(task: Task, announce: Callable[[str], None]) -> _Subject:
 
 
 def _confirmed(
-    subject: _Subject, seen: Seen, remembered: Remembered
+    subject: _Subject, seen: Seen, remembered: Remembered, reached: Reached
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Findings that are settled or show twice, and those that a second run does not repeat."""
     task, case = subject.task, subject.case
     stock = subject.described(*seen)
     applicable = applicable_corrections(case.graph, task.corrections, task.known)
     graph = case_digest(msgspec.structs.replace(case, target=""))
-    prover = Prover(task.known, applicable, subject.corrected, stock, remembered.of(graph))
+    prover = Prover(
+        task.known,
+        {name: entries for name, entries in applicable.items() if reached.comes_to(name)},
+        lambda names: subject.corrected(names, reached),
+        stock,
+        remembered.of(graph),
+        reached.comes_to,
+    )
     settled = [_settled(item, task, prover) for item in stock]
     confirmed = [item for item in settled if item is not None]
     waiting = [item for item, done in zip(stock, settled, strict=True) if done is None]

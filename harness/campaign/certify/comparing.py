@@ -15,14 +15,12 @@ Imports torch and executorch; runs in worker processes only.
 
 from __future__ import annotations
 
-import ast
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,13 +31,13 @@ from harness.case.case import Case
 from harness.case.reading import file_of, read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
-from harness.compat.sources import source_of, text_of
+from harness.compat.sources import Place
 from harness.compat.stack import stack_for
 from harness.compat.steps import steps_run_by
 from harness.compat.warm.sharing import SharedEdge, shared_edge
 from harness.corrections import chosen
 from harness.corrections.applying import applied, function_at
-from harness.corrections.touching import Place, changed_places, touched
+from harness.corrections.touching import Reach, changed_places, first_reader, touched
 from harness.ethosu.equivalence import payload_difference
 from harness.evidence.observation import Observation, headline
 from harness.pipeline.lowering import StageClock
@@ -47,9 +45,6 @@ from harness.pipeline.probes.graphs import differences
 from harness.triage.findings import Finding, finding_of
 from harness.workers.observing import Compiled, InvalidCase, Options, compile_case, execute, judge
 from harness.workers.protocol import Compared, CompareTask, Comparison, Variant
-
-Reach = Literal["quantization", "edge", "backend"]
-"""Parts of a compile, in order; what precedes the first changed one need not be made again."""
 
 
 def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
@@ -110,7 +105,7 @@ class _Scene:
     def _reach(self, module: str, place: str) -> Reach:
         """The first part of the stock compile that came to a changed place. Partitioners are made for every compile."""
         if function_at(import_module(module), place) is None:
-            return _module_reach(module)
+            return first_reader(module)
         if len(self._marks) < 2 or place.endswith("Partitioner.__init__"):
             return "quantization" if len(self._marks) < 2 else "backend"
         before, after = self._marks
@@ -133,23 +128,6 @@ class _Scene:
         observation = execute(compiled, self.clock, self.options)
         counted = [item for item in judge(observation) if not item.information]
         return observation, tuple(finding_of(item, self.case, self.path) for item in counted)
-
-
-@cache
-def _module_reach(module: str) -> Reach:
-    """The first part of a compile that reads what a module assigns, as far as its name and its passes tell.
-
-    A module that defines no class is a helper's, and could be read at once.
-    """
-    words = module.split(".")
-    if "quantizer" in words or words[0] != "executorch":
-        return "quantization"
-    if any(word in ("tosa", "operators", "operator_support", "ethosu") for word in words):
-        return "backend"
-    manager = text_of("executorch.backends.arm._passes.arm_pass_manager")
-    pipeline = source_of(manager, "ArmPassManager.transform_for_annotation_pipeline") or manager
-    classes = [item.name for item in ast.parse(text_of(module)).body if isinstance(item, ast.ClassDef)]
-    return "quantization" if not classes or any(name in pipeline for name in classes) else "backend"
 
 
 def _difference(one: Compiled, other: Compiled) -> str:

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
+from harness.compat.sources import Place
 from harness.corrections import chosen
 from harness.corrections.applying import applied
-from harness.corrections.touching import Place, changed_places
+from harness.corrections.touching import changed_places
 from harness.workers.protocol import Variant
 
 MOST_CHILDREN = 6

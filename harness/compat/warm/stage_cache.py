@@ -12,8 +12,9 @@ later stages work in place. A fresh compile's tensors are the module's own, so t
 weights; a copy's tensors are therefore tied to the module of the one who takes it, wherever the cached one's were tied
 to its module. A module whose tensors are not those from back then, bit for bit, gets nothing.
 
-A stage that raises leaves nothing. Only the first run of a case takes from the cache: the second run uses no cache,
-and a finding caused by the cache is reported as unrepeated.
+A stage that raises leaves nothing. The first run of a case takes from the cache, and so do its runs with corrections
+(``GraphCache.beside``), if making the stage never came to code that they change: a compile may say what it has come
+to. The second run uses no cache, and a finding caused by the cache is reported as unrepeated.
 
 Imports torch, and executorch with the first edge program: only worker processes import this module.
 """
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -30,6 +32,7 @@ import msgspec
 import torch
 
 from harness.case.case import Case, case_digest
+from harness.compat.sources import Place
 from harness.compat.warm.collecting import between_cases
 from harness.compat.warm.fingerprint import fingerprint
 
@@ -99,23 +102,64 @@ class _Copy:
 
 
 @dataclass
-class _Entry:
-    """A quantized export, and the edge programs that were made of it."""
+class _Stage:
+    """A stage that was made.
+
+    :ivar reached: what compiles had come to when they made or took it; None if one of them did not say.
+    """
 
     copy: _Copy
-    edges: list[tuple[Choice, _Copy]] = field(default_factory=list)
+    reached: set[Place] | None = field(default_factory=set)
+
+    def used(self, reached: AbstractSet[Place] | None) -> None:
+        """Note what a compile has come to that makes it or takes it."""
+        self.reached = None if self.reached is None or reached is None else self.reached | reached
+
+
+@dataclass
+class _Edge(_Stage):
+    """An edge program."""
+
+    choice: Choice | None = None
+
+
+@dataclass
+class _Quantized(_Stage):
+    """A quantized export, and the edge programs that were made of it."""
+
+    edges: list[_Edge] = field(default_factory=list)
 
 
 class GraphCache:
     """The cached stages of one graph.
 
     :ivar takes: take what is cached; otherwise only leave it.
+    :ivar reached: the places that the compile has come to, of those that are watched; it grows meanwhile.
     """
 
     def __init__(self) -> None:
         self.takes = True
-        self._quantized: dict[str, _Entry] = {}
-        self._current: tuple[Any, torch.nn.Module, _Entry] | None = None  # the export in use, and whence it is
+        self.reached: AbstractSet[Place] | None = None
+        self._changed: frozenset[Place] = frozenset()
+        self._leaves = True
+        self._quantized: dict[str, _Quantized] = {}
+        self._current: tuple[Any, torch.nn.Module, _Quantized] | None = None  # the export in use, and whence it is
+
+    def beside(self, changed: frozenset[Place]) -> GraphCache:
+        """The same stages for a compile with other code at some places: it takes what never came there, leaves none."""
+        other = GraphCache()
+        other._changed, other._leaves, other._quantized = changed, False, self._quantized
+        return other
+
+    @property
+    def came_to(self) -> frozenset[Place] | None:
+        """All that was reached while the stages were made; None if a compile did not say."""
+        stages = [stage for entry in self._quantized.values() for stage in (entry, *entry.edges)]
+        reached = [stage.reached for stage in stages if stage.reached is not None]
+        return frozenset[Place]().union(*reached) if len(reached) == len(stages) else None
+
+    def _may_take(self, stage: _Stage) -> bool:
+        return self.takes and (not self._changed or (stage.reached is not None and not stage.reached & self._changed))
 
     def same(self, prepared: torch.fx.GraphModule) -> str | None:
         """What graphs that are prepared alike have in common, if they can be compared."""
@@ -127,15 +171,20 @@ class GraphCache:
         if prepared is None:
             return make()
         entry = self._quantized.get(prepared)
-        made: Any = entry.copy.tied_to(model) if entry is not None and self.takes else None
+        made: Any = entry.copy.tied_to(model) if entry is not None and self._may_take(entry) else None
         if made is None:
             made = make()
-            copied = _copy_of(made, model)
-            entry = None if copied is None else _Entry(copied)
+            copied = _copy_of(made, model) if self._leaves else None
+            entry = None if copied is None else _Quantized(copied)
         if entry is not None:
+            self._note(entry)
             self._quantized[prepared] = entry
             self._current = made[-1], model, entry
         return cast(_Made, made)
+
+    def _note(self, stage: _Stage) -> None:
+        if self._leaves:
+            stage.used(self.reached)
 
     @contextmanager
     def edges(self, exported: Any) -> Iterator[None]:
@@ -154,12 +203,17 @@ class GraphCache:
         _, model, entry = self._current
 
         def generate(*args: Any, **named: Any) -> Any:
-            for choice, cached in entry.edges if self.takes else ():
-                if choice.is_made_by(*args[:3]) and (found := cached.tied_to(model)) is not None:
+            for edge in filter(self._may_take, entry.edges):
+                alike = edge.choice is not None and edge.choice.is_made_by(*args[:3])
+                if alike and (found := edge.copy.tied_to(model)) is not None:
+                    self._note(edge)
                     return found
-            made, choice_now = made_with_choice(original, *args, **named)
-            if choice_now is not None and (copied := _copy_of(made, model)) is not None:
-                entry.edges.append((choice_now, copied))
+            if not self._leaves:
+                return original(*args, **named)
+            made, choice = made_with_choice(original, *args, **named)
+            if choice is not None and (copied := _copy_of(made, model)) is not None:
+                entry.edges.append(_Edge(copied, choice=choice))
+                self._note(entry.edges[-1])
             return made
 
         setattr(_program, _GENERATE, generate)
@@ -182,10 +236,11 @@ class WorkerCache:
         """Is anything cached?"""
         return self._cached is not None
 
-    def stages(self, case: Case, takes: bool) -> StageCache:
+    def stages(self, case: Case, takes: bool) -> GraphCache | None:
         """The stages of a case's graph, calibration and recipe; those of another graph are given up.
 
         :param takes: may this compile take what an earlier one left?
+        :returns: None if nothing is cached.
         """
         graph = case_digest(msgspec.structs.replace(case, target=""))
         if graph != self._graph or case.target in self._targets:
@@ -193,9 +248,9 @@ class WorkerCache:
         if self._cached is None and _on:
             self._graph, self._cached = graph, GraphCache()
         if self._cached is None:
-            return NO_CACHE
+            return None
         self._targets.add(case.target)
-        self._cached.takes = takes
+        self._cached.takes, self._cached.reached = takes, None
         return self._cached
 
     def forget(self) -> None:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import IO, ClassVar
@@ -66,11 +66,7 @@ def _serve(task: Question, answer: int, log: int) -> None:
     :param answer: file descriptor for stages and the answer.
     :param log: file descriptor for what is printed.
     """
-    faulthandler.disable()  # of whoever started this process: the log tells enough
-    gc.disable()  # the process ends before there is much
-    signal.alarm(LIMIT)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    _alone(log)
     try:
         with os.fdopen(answer, "wb") as stream:
             send(stream, worker._serve(task, worker._Announced(stream), None, Remembered()))
@@ -78,6 +74,38 @@ def _serve(task: Question, answer: int, log: int) -> None:
     except BaseException:  # noqa: BLE001 - whatever it is: the parent's frames must not run on in the fork
         traceback.print_exc()
         os._exit(1)
+
+
+def in_fork(make: Callable[[], bytes]) -> bytes | None:
+    """What a function returns in a fork of this process; None if the fork ends before."""
+    read, write = os.pipe()
+    with tempfile.TemporaryFile() as log:
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                _alone(log.fileno())
+                with os.fdopen(write, "wb") as stream:
+                    stream.write(make())
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(write)
+        with os.fdopen(read, "rb") as stream:
+            made = stream.read()
+        return made if os.waitpid(child, 0)[1] == 0 else None
+
+
+def _alone(log: int) -> None:
+    """In a fork: what a worker is set to, within a time limit.
+
+    :param log: file descriptor for what is printed.
+    """
+    faulthandler.disable()  # of whoever started this process: the log tells enough
+    gc.disable()  # the process ends before there is much
+    signal.alarm(LIMIT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
 
 
 class ForkedProcess:

@@ -102,8 +102,8 @@ def run_task(
     subject = replace(_subject(task, announce), begins=begins)
     case, measuring = subject.case, task.probes == "default" and is_measured(subject.case, task.corrections)
     first = None
-    if cache is not None and task.user_file is None and not task.corrections and case.tensors is None:
-        first = cache.stages(case, takes=not measuring)
+    if cache is not None and task.user_file is None and case.tensors is None:
+        first = cache.stages(case, takes=not measuring, corrections=task.corrections)
     try:
         with ExitStack() as stack:
             taken = stack.enter_context(measured(arm_folder())) if measuring else []

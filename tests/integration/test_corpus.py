@@ -1,6 +1,6 @@
 """The corpus on the installed release line: as recorded, with all corrections, and with each by itself.
 
-Every case runs each way once, in forks of this process, and the tests below share the results.
+Every case runs each way once, all ways of an entry in a fork of this process; the tests below share the results.
 """
 
 import datetime
@@ -15,12 +15,14 @@ from harness.campaign.replaying import held_against_status
 from harness.campaign.summary import counted
 from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import installed, release_line
+from harness.compat.warm.stage_cache import GraphCache, WorkerCache
 from harness.corrections import chosen, corrections
 from harness.corrections.applying import applied
 from harness.triage.corpus import default_corpus, entries, with_corrections
 from harness.workers.case_run import run_task
-from harness.workers.protocol import Task
-from tests.forked import Forked
+from harness.workers.protocol import CaseResult, Task
+from harness.workers.reached import watched
+from tests.forked import Forked, in_fork
 from tests.integration.conftest import sigmoid_case
 
 RELEASE = installed().get("executorch", "")
@@ -49,9 +51,43 @@ def replayed(tmp_path_factory):
     for names in dict.fromkeys(names for _, names in pairs):  # likewise what is compiled of a correction
         with applied(chosen(names)):
             pass
-    with Forked() as pool:
-        results = pool.run([task(*pair) for pair in pairs])
-        return {(entry.name, names): result for (entry, names), result in zip(pairs, results, strict=True)}
+    made = {(entry.name, names): result for entry in corpus() for names, result in in_one_fork(entry).items()}
+    with Forked() as pool:  # what died, or was in the same fork
+        left = [(entry, names) for entry, names in pairs if (entry.name, names) not in made]
+        results = pool.run([task(*pair) for pair in left])
+        return made | {(entry.name, names): result for (entry, names), result in zip(left, results, strict=True)}
+
+
+def in_one_fork(entry):
+    """corrections -> result. Corrected runs take the stages of the stock run that come before what they change."""
+
+    def run():
+        cache, results = GraphCache(), []
+        with watched(cache) as reached:
+            results.append(run_task(task(entry, STOCK), nobody, Stages(cache)))
+        for names in ways:
+            with applied(chosen(names)):
+                results.append(run_task(task(entry, names), nobody, Stages(reached.stages(names))))
+        return msgspec.json.encode(results)
+
+    ways = [ALL, *alone(entry)]
+    made = in_fork(run)
+    results = msgspec.json.decode(made, type=list[CaseResult]) if made else []
+    return dict(zip([STOCK, *ways], results, strict=True)) if results else {}
+
+
+class Stages(WorkerCache):
+    """Has one run's stages."""
+
+    def __init__(self, stages):
+        self.of_run = stages
+
+    def stages(self, case, takes, corrections=()):
+        return self.of_run
+
+
+def nobody(_):
+    """Nobody is told of stages."""
 
 
 def alone(entry):

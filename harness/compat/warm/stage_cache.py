@@ -22,7 +22,7 @@ Imports torch, and executorch with the first edge program: only worker processes
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -236,12 +236,15 @@ class WorkerCache:
         """Is anything cached?"""
         return self._cached is not None
 
-    def stages(self, case: Case, takes: bool) -> GraphCache | None:
+    def stages(self, case: Case, takes: bool, corrections: Sequence[str] = ()) -> GraphCache | None:
         """The stages of a case's graph, calibration and recipe; those of another graph are given up.
 
         :param takes: may this compile take what an earlier one left?
+        :param corrections: what applies to the compile; stages are of the code as it is installed.
         :returns: None if nothing is cached.
         """
+        if corrections:
+            return None
         graph = case_digest(msgspec.structs.replace(case, target=""))
         if graph != self._graph or case.target in self._targets:
             self.forget()

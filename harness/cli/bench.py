@@ -18,6 +18,7 @@ from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
 from harness.case.target import parse_target
 from harness.case.wording import counted_as
+from harness.cli.benchmark import memory as worker_memory
 from harness.cli.benchmark import vela_engine
 from harness.cli.benchmark.contest import Contest, Contestant
 from harness.cli.benchmark.contestant import ARMDIFF, PLAIN_SEQUENCE, UPSTREAM_TESTER
@@ -29,7 +30,7 @@ from harness.cli.benchmark.same_programs import compare
 from harness.cli.benchmark.same_programs import lines as same_programs_lines
 from harness.cli.benchmark.subjects import Subject, drawn, models
 from harness.cli.benchmark.tricks import gains, table
-from harness.cli.environment import installed_line, need_environment
+from harness.cli.environment import installed_line, need_engine, need_environment
 from harness.cli.options import jobs_option, json_option, out_option, seed_option, target_option
 from harness.cli.results import write_json
 from harness.triage.corpus import corpus_folders, entries
@@ -53,6 +54,9 @@ from harness.triage.corpus import corpus_folders, entries
     metavar="[PROGRAMS]",
     help="Measure how many programs a minute 'armdiff vela' judges instead, of so many on each Ethos-U. Default: 1000.",
 )
+@click.option(
+    "--memory", is_flag=True, help="Measure what one worker holds after each case instead, and whether it grows."
+)
 @click.option("--no-warm", is_flag=True, help="armdiff without any warm trick.")
 @jobs_option
 @seed_option
@@ -67,6 +71,7 @@ def bench(
     growth: bool,
     same: bool,
     vela_programs: int | None,
+    memory: bool,
     no_warm: bool,
     jobs: int,
     seed: int,
@@ -79,6 +84,7 @@ def bench(
     Example: armdiff bench --graphs 6 --rounds 2 --json -
     """
     need_environment()
+    need_engine("default", targets)
     if vela_programs is not None:
         _measure_vela(targets, jobs, vela_programs, seed, json_file)
         return
@@ -88,6 +94,9 @@ def bench(
         _measure_growth(chains(targets, folder), rounds, json_file)
         return
     warm_up, *subjects = drawn(graphs + 1, targets, seed, folder)
+    if memory:
+        _measure_memory(subjects, json_file)
+        return
     if tricks:
         _measure_tricks([warm_up, *subjects], rounds, json_file)
         return
@@ -126,6 +135,13 @@ def _measure_tricks(subjects: list[Subject], rounds: int, json_file: str | None)
     write_json(json_file, data)
     if json_file != "-":
         click.echo("\n".join([installed_line(), "seconds without a trick over seconds with all:", "", *table(found)]))
+
+
+def _measure_memory(subjects: list[Subject], json_file: str | None) -> None:
+    found, peak = worker_memory.readings(subjects, _say)
+    write_json(json_file, worker_memory.as_json(found, peak))
+    if json_file != "-":
+        click.echo("\n".join([installed_line(), *worker_memory.lines(found, peak)]))
 
 
 def _measure_growth(subjects: list[Subject], rounds: int, json_file: str | None) -> None:

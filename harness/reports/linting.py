@@ -25,6 +25,7 @@ from harness.case.case import Graph, maker_of
 from harness.case.chains import contains_in_order, operator_chain, plain_name
 from harness.case.wording import counted_as
 from harness.evidence.observation import CRASH, oracle_named
+from harness.evidence.references import RUNTIMES
 from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry
 from harness.triage.findings import Finding, measured_size
@@ -133,8 +134,8 @@ def _title(finding: Finding) -> str:
     if finding.oracle == CRASH or finding.information:
         return _shortened(finding.message)
     wrong = f"{finding.kind}: the compiled model {oracle_named(finding.oracle).wrong}"
-    if finding.pass_name == VELA:
-        return f"{wrong}, by Vela"
+    if finding.pass_name in (VELA, *RUNTIMES.values()):
+        return f"{wrong}, by {finding.pass_name}"
     return f"{wrong}, first after {finding.pass_name}" if finding.pass_name else wrong
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from harness.artifacts.program import decode_program
-from harness.compat.runtime import RuntimeDied, RuntimeRefused, misreads, running, started
+from harness.compat.runtime import RuntimeDied, RuntimeRefused, running, started
+from harness.compat.runtime.kernels import misreads
 from harness.evidence.references import QUANTIZED, RUNTIME, RUNTIMES, TOSA
 from harness.pipeline.legs import NotRunnable, legs
 from harness.pipeline.legs.executorch import ProgramUnlike
@@ -110,7 +111,7 @@ def test_each_end_of_a_process_has_its_name(tmp_path, text, told):
     script = tmp_path / "serving.py"
     script.write_text(text)
     with pytest.raises(RuntimeDied, match=told):
-        started(serving=script, seconds=0.5).describe(b"")
+        started(script=script, seconds=0.5).describe(b"")
 
 
 @pytest.mark.parametrize(

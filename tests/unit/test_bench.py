@@ -9,7 +9,7 @@ import pytest
 from harness.case.case import encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
-from harness.cli.benchmark import output, same_programs, vela_engine
+from harness.cli.benchmark import memory, output, same_programs, vela_engine
 from harness.cli.benchmark.contest import turned
 from harness.cli.benchmark.figures import Sample, left_out, pairs, percentile, ratio, row
 from harness.cli.benchmark.growth import SIZES, chain, exponent, sizes_of, table
@@ -273,3 +273,28 @@ def test_a_difference_counts_only_where_the_plain_sequence_repeats_itself(tmp_pa
     (tmp_path / "a.json").write_bytes(encode_case(chain(1, "TOSA-1.0+INT")))
     [found] = same_programs.compare([tmp_path / "a.json"])
     assert (found.difference, found.unstable) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "grown"),
+    [
+        ([100] * 100, 0.0),
+        ([10] * 10 + [100] * 80 + [105] * 10, 0.05),
+        ([500] * 10 + [200] * 10 + [150] * 80, -0.25),
+        ([1] * 19, None),
+    ],
+)
+def test_growth_leaves_out_the_first_tenth(found, grown):
+    assert memory.growth(found) == (grown if grown is None else pytest.approx(grown))
+
+
+def test_memory_is_told_in_mebibytes_and_percent():
+    mib = memory.MIB
+    text = list(memory.lines([100 * mib] * 20 + [110 * mib] * 20, 300 * mib))
+    assert text == [
+        "one worker, 40 cases: 110 MiB at the end, 300 MiB at the most (of one case)",
+        "growth from cases 5 to 8 to the last 4: +10.0 %",
+    ]
+    assert list(memory.lines([mib], mib))[1] == "growth needs 20 cases"
+    assert list(memory.lines([], 0)) == ["no case was run"]
+    assert memory.as_json([mib], mib) == {"cases": 1, "resident": [mib], "peak": mib, "growth": None}

@@ -33,7 +33,17 @@ FINDINGS = {
     "signal": found(
         "crash", "exception", "leg:tosa-reference", None, "SIGABRT during leg:tosa-reference: x", type="SIGABRT"
     ),
+    "runtime refuses": found(
+        "crash",
+        "exception",
+        "leg:executorch",
+        None,
+        "RuntimeRefused during leg:executorch: aten::gather.out: Check failed: x",
+        type="RuntimeRefused",
+    ),
     "values": NUMERIC,
+    "runtime values": msgspec.structs.replace(NUMERIC, pass_name="ExecuTorch runtime"),
+    "vgf": msgspec.structs.replace(NUMERIC, target="vgf"),
     "quality": found(
         "quality", "loss beyond quantization", "convert", excess=3.0, bound=1.5, input=0, unit="steps", output=0
     ),
@@ -95,7 +105,8 @@ def test_the_scripts_of_the_corpus_run_alone_and_are_those_of_its_reports(file):
 
 @pytest.mark.parametrize("name", FINDINGS)
 def test_the_form_follows_from_the_oracle(name):
-    wanted = {"signal": "crash", "duplicate": "stream", "vela": "stream", "vela dies": "stream"}.get(name, name)
+    others = {"signal": "crash", "duplicate": "stream", "vela": "stream", "vela dies": "stream", "vgf": "values"}
+    wanted = {**others, "runtime refuses": "crash", "runtime values": "values"}.get(name, name)
     assert form_of(FINDINGS[name]) == wanted
 
 
@@ -194,3 +205,21 @@ def test_literals_read_back_as_the_same_bits():
     again = np.array(ast.literal_eval(re.search(r"\[.*?\]", text)[0]), np.float32)
     assert again.tobytes() == array.tobytes()
     assert text.endswith(".reshape((1, 4))")
+
+
+def test_a_script_for_the_runtime_loads_the_program_and_runs_it():
+    for name in ("runtime refuses", "runtime values"):
+        text = script(name)
+        assert "import executorch.kernels.quantized" in text
+        assert "Runtime.get().load_program(bytes(edge.to_executorch().buffer))" in text
+        assert "method.execute(inputs)" in text
+        assert "tosa_reference_model" not in text
+    assert "== 'RuntimeError' and 'failed' in" in script("runtime refuses")
+
+
+def test_a_script_for_vgf_stops_at_the_graph_that_the_converter_is_given():
+    text = script("vgf")
+    assert 'VgfCompileSpec(TosaSpecification.create_from_string("TOSA-1.0+FP+INT+int4+int16"))' in text
+    assert "VgfQuantizer(compile_spec)" in text
+    assert "TOSAPartitioner(TosaCompileSpec(compile_spec.tosa_spec))" in text
+    assert "VgfPartitioner" not in text

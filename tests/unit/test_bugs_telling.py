@@ -43,6 +43,12 @@ SIGNAL = found("crash", "exception", "vela", None, "SIGSEGV during vela: no nati
                 "(3 of 4 elements, up to 9 steps off); they are right up to `NegPass`, and wrong after it."),
         (ON_VELA, "Vela's command stream of `conv2d -> maximum` for `ethos-u55-128` returns wrong values "
                   "(5 of 8 elements, up to 250 units off)."),
+        (msgspec.structs.replace(WRONG, pass_name="ExecuTorch runtime"),
+         "ExecuTorch's runtime, running the program of `conv2d -> maximum` for `TOSA-1.0+INT` returns wrong values "
+         "(3 of 4 elements, up to 9 steps off)."),
+        (found("crash", "exception", "leg:executorch", None, "RuntimeRefused during leg:executorch: a::b.out: x",
+               type="RuntimeRefused"),
+         "The program of `conv2d -> maximum` for `TOSA-1.0+INT` cannot be run by ExecuTorch's runtime: a::b.out: x."),
         (CRASH, "Lowering `conv2d -> maximum` for `TOSA-1.0+INT` fails in `APass`: no such key."),
         (SIGNAL, "Vela does not compile the TOSA graph of `conv2d -> maximum` for `ethos-u55-128`: "
                  "the process ends with SIGSEGV."),

@@ -7,7 +7,6 @@ of a worker. Its limits are its own: the pool's look at the worker alone.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -17,13 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from harness.compat.releases import installed
+from harness.compat.runtime.forking import Forked
 
 SERVING = Path(__file__).with_name("serving.py")
 SECONDS = 60.0
@@ -36,7 +35,6 @@ _COMPLAINS = re.compile(r"(?i)fail|missing|expected|invalid|\bnot\b|cannot|error
 _HARMLESS = "Failed to find extension"
 _KERNEL = re.compile(r"KernelCall failed at instruction \S+ in operator (\S+): ")
 _LACKING = re.compile(r"Missing operator: \[\d+\] (\S+)")
-_PER_CHANNEL = "quantized_decomposed::dequantize_per_channel."
 
 
 class RuntimeRefused(RuntimeError):
@@ -96,7 +94,7 @@ class RuntimeProcess:
     :ivar backends: names of the backends that its runtime has.
     """
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     log: IO[bytes]
     backends: tuple[str, ...] = ()
     seconds: float = SECONDS
@@ -185,9 +183,9 @@ def started(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
     seconds: float = SECONDS,
-    serving: Path = SERVING,
+    script: Path = SERVING,
 ) -> RuntimeProcess:
-    """Start a runtime and wait until it is ready.
+    """Start an interpreter with a runtime and wait until it is ready.
 
     :param folder: where another release of executorch lies (``pip install --no-deps --target``).
     :param environment: variables on top of this process's.
@@ -196,42 +194,28 @@ def started(
     """
     log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open as long as the process
     process = subprocess.Popen(
-        (sys.executable, str(serving), *([str(folder)] if folder else ())),
+        (sys.executable, str(script), *([str(folder)] if folder else ())),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
         env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
     )
-    runtime = RuntimeProcess(process, log, seconds=seconds)
+    return _ready(RuntimeProcess(process, log, seconds=seconds))
+
+
+def forked() -> RuntimeProcess:
+    """The installed release's runtime in a fork of this process, which need not import torch again (1 to 2 s).
+
+    :raises RuntimeDied: it has no runtime; its last lines say why.
+    """
+    log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - likewise
+    return _ready(RuntimeProcess(Forked(log), log))
+
+
+def _ready(runtime: RuntimeProcess) -> RuntimeProcess:
     answer, _ = runtime._answer("start", STARTING)
     runtime.backends = tuple(answer["backends"])
     return runtime
-
-
-def missing() -> str | None:
-    """Why the installed executorch has no runtime, or None. Imports nothing of it."""
-    for name in ("_C", "_portable_lib"):
-        with suppress(ModuleNotFoundError):
-            if importlib.util.find_spec(f"executorch.extension.pybindings.{name}") is not None:
-                return None
-    return "executorch is not installed, or was built without its runtime's Python binding"
-
-
-def misreads(calls: Iterable[tuple[str, Sequence[str]]], version: str = "") -> str | None:
-    """Why the kernels of a release return something else than the program says, or None.
-
-    Up to executorch 1.4.1 ``dequantize_per_channel`` reads zero points as int64, whatever they are; the Arm quantizer's
-    biases have int32 ones. Right in 1.5.1.
-
-    :param calls: name and the dtypes of the arguments of each kernel that the program calls.
-    :param version: of executorch; that of the installed one if empty.
-    """
-    version = version or installed().get("executorch", "")
-    if tuple(map(int, re.findall(r"\d+", version)[:2])) >= (1, 5):
-        return None
-    if any(name.startswith(_PER_CHANNEL) and len(types) > 2 and types[2] == "int32" for name, types in calls):
-        return f"executorch {version} reads int32 zero points of dequantize_per_channel as int64 (right from 1.5.0 on)"
-    return None
 
 
 def _described(value: Value) -> dict[str, Any]:
@@ -250,7 +234,7 @@ def _value(item: dict[str, Any], blobs: Any) -> Value:
 _running: dict[tuple[int, str], RuntimeProcess] = {}
 
 
-def running(name: str = "here", start: Callable[[], RuntimeProcess] = started) -> RuntimeProcess:
+def running(name: str = "here", start: Callable[[], RuntimeProcess] = forked) -> RuntimeProcess:
     """A runtime of this process (a forked worker has its own), started when first asked for and after it has died."""
     key = os.getpid(), name
     found = _running.get(key)

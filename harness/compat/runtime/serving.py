@@ -1,7 +1,7 @@
 """The other end of ``harness.compat.runtime``: loads ExecuTorch programs and runs them, one question after the other.
 
-Run as a script by the interpreter of any environment that has torch and executorch, so it imports nothing else; the
-executorch of another release may lie in a folder, its argument. A message is a line of JSON and then its blobs, whose
+Run by a fork of a worker, which has imported torch, or as a script with the folder of another release of executorch as
+its argument. It imports nothing of armdiff's. A message is a line of JSON and then its blobs, whose
 sizes the line has as ``blobs``. Tensors are a dtype, sizes, a dim order and a blob with their bytes in memory order.
 Seen with executorch 1.1.0 to 1.5.1; what differs is ``_binding``.
 """
@@ -16,12 +16,12 @@ import torch
 Answer = tuple[dict[str, Any], list[bytes]]
 
 
-def _binding() -> Any:
+def _binding(folder: str) -> Any:
     """The runtime's binding; without what the package around it imports (2 s) where it lies alone (from 1.5.0 on)."""
     import executorch
 
-    if len(sys.argv) > 1:  # executorch is a namespace: whatever lies on the path belongs to it
-        executorch.__path__ = [os.path.join(sys.argv[1], "executorch")]
+    if folder:  # executorch is a namespace: whatever lies on the path belongs to it
+        executorch.__path__ = [os.path.join(folder, "executorch")]
     import executorch.kernels.quantized
 
     try:
@@ -34,17 +34,17 @@ def _binding() -> Any:
         return portable_lib
 
 
-def main() -> None:
-    """Answer until the input ends."""
-    answers = os.fdopen(os.dup(1), "wb")
+def main(folder: str = "") -> None:
+    """Answer what comes on descriptor 0 until it ends, on what is descriptor 1 now."""
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what native code prints is no answer
     torch.set_num_threads(1)
-    runtime = _binding()
+    runtime = _binding(folder)
     methods: dict[str, Any] = {}
     _send(answers, {"backends": list(runtime._get_registered_backend_names())}, [])
-    while line := sys.stdin.buffer.readline():
+    while line := questions.readline():
         question = json.loads(line)
-        blobs = [bytearray(sys.stdin.buffer.read(size)) for size in question["blobs"]]
+        blobs = [bytearray(questions.read(size)) for size in question["blobs"]]
         try:
             answer, results = _answered(runtime, methods, question, blobs)
         except Exception as error:  # noqa: BLE001 - whatever the runtime raises is its answer
@@ -116,4 +116,4 @@ def _send(stream: Any, message: dict[str, Any], blobs: list[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -29,10 +29,9 @@ from harness.compat.runtime import (
     RuntimeProcess,
     RuntimeRefused,
     RuntimeTensor,
-    misreads,
-    missing,
     running,
 )
+from harness.compat.runtime.kernels import misreads, missing
 from harness.evidence.observation import DelegateRecord
 from harness.evidence.references import RUNTIME
 from harness.pipeline.legs import Leg, NotRunnable, Outputs

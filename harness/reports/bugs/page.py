@@ -26,6 +26,7 @@ from harness.compat.releases import PACKAGES, TABLE
 from harness.compat.vela import default_configuration
 from harness.corrections.correction import Correction
 from harness.evidence.observation import CRASH, oracle_named
+from harness.evidence.references import RUNTIMES
 from harness.reports.bugs.script import environment
 from harness.reports.bugs.smallest import smallest_facts
 from harness.reports.bugs.telling import message, recipe_in_words, sentence, snippet, what_is_wrong
@@ -146,7 +147,8 @@ def context(facts: Facts) -> dict[str, Any]:
 def _blame_title(finding: Finding, wrong_values: bool) -> str:
     if wrong_values:
         return "First wrong operation"
-    return "First wrong pass, and why" if finding.pass_name and finding.pass_name != "Vela" else "Root cause"
+    is_pass = finding.pass_name and finding.pass_name not in ("Vela", *RUNTIMES.values())
+    return "First wrong pass, and why" if is_pass else "Root cause"
 
 
 def title_of(finding: Finding) -> str:
@@ -154,7 +156,7 @@ def title_of(finding: Finding) -> str:
     chain = " -> ".join(operator_name(item) for item in finding.chain if item != GETITEM) or "module"
     size = measured_size(finding.measured)
     what = finding.message.split(":", 1)[0] if finding.oracle == CRASH else finding.kind
-    whose = "Vela" if finding.pass_name == "Vela" else "Arm backend"
+    whose = finding.pass_name if finding.pass_name in ("Vela", *RUNTIMES.values()) else "Arm backend"
     return f"{whose}: {chain} on {finding.target}: {what}{f' ({size})' if size else ''}"
 
 
@@ -184,6 +186,11 @@ def _blame(facts: Facts) -> str:
         reasons.append("The TOSA graph is not to blame: the reference is the TOSA reference model on the same file.")
     elif facts.of_vela:
         reasons.append("Vela: what it was given does not have the defect.")
+    elif name in RUNTIMES.values():
+        reasons.append(
+            f"{name}: the same program, its delegates on the TOSA reference model and the rest in eager PyTorch, "
+            "returns what it should."
+        )
     elif ".." in name:
         first, _, last = name.partition("..")
         reasons.append(f"Right after `{first}`, wrong after `{last}`; the graph between them could not be evaluated.")

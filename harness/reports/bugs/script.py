@@ -38,7 +38,7 @@ from harness.case.sampling import evaluation_inputs
 from harness.case.target import parse_target
 from harness.compat.releases import PACKAGES
 from harness.evidence.observation import CRASH, ReproForm, oracle_named
-from harness.evidence.references import RUNTIME
+from harness.evidence.references import RUNTIME, RUNTIMES
 from harness.reports.bugs import calls
 from harness.reports.bugs.values import DRAWING, Values
 from harness.reports.bugs.verifying import VALUES
@@ -209,6 +209,7 @@ def _values(case: Case, finding: Finding) -> dict[str, Any]:
     return {
         "runs": True,
         "reads_lowered": True,
+        "on_runtime": finding.pass_name == RUNTIMES[RUNTIME],
         "reason": "correct rounding",
         "last": "lower",
         "reference": "quantized" if target.quantized else "model",

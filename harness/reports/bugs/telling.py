@@ -15,7 +15,7 @@ from harness.case.building import model_source
 from harness.case.case import Case
 from harness.case.recipe import Recipe, parse_recipe
 from harness.evidence.observation import CRASH, headline, oracle_named
-from harness.evidence.references import RUNTIME
+from harness.evidence.references import RUNTIME, RUNTIMES, VGF
 from harness.reports.bugs.script import OWN_ERROR, REFUSED
 from harness.reports.bugs.verifying import without_paths
 from harness.reports.reporting.drawing import distribution_text
@@ -26,7 +26,14 @@ from harness.triage.findings import Finding, measured_size
 _MOST_LINES = 22
 """Lines of a module that are shown outside the script."""
 _LONGEST = 120
+_TOOLS = {
+    "Vela": "Vela's command stream of",
+    RUNTIMES[RUNTIME]: "ExecuTorch's runtime, running the program of",
+    RUNTIMES[VGF]: "The VGF payload of",
+}
+"""Who is blamed without being a pass, and how a sentence about wrong values begins."""
 _ON_REFERENCE = "on the TOSA reference model"
+_RUN_BY = {f"leg:{RUNTIME}": "by ExecuTorch's runtime", f"leg:{VGF}": "by ExecuTorch's VGF runtime"}
 _WORST = re.compile(r"worst at (\[[^\]]*\]): ([\w-]+) ([^\s,]+), ([\w-]+) ([^\s,]+)(?=[,; ]|$)")
 _CODES = re.compile(r"; codes (\[[^\]]*\]) where (\[[^\]]*\]) were expected")
 _ELEMENT = re.compile(r"(\S+) where the reference has (\S+) at (\[[^\]]*\])")
@@ -55,7 +62,7 @@ def what_is_wrong(case: Case, finding: Finding) -> str:
     """The defect in one sentence."""
     module, target, oracle = _module(case, finding), f"`{finding.target}`", oracle_named(finding.oracle)
     if finding.oracle == CRASH and finding.stage.startswith("leg:"):
-        where = "by ExecuTorch's runtime" if finding.stage == f"leg:{RUNTIME}" else _ON_REFERENCE
+        where = _RUN_BY.get(finding.stage, _ON_REFERENCE)
         return sentence(f"The program of {module} for {target} cannot be run {where}: {_reason(finding)}")
     if finding.oracle == CRASH and finding.stage == VELA_STAGE:
         return sentence(f"Vela does not compile the TOSA graph of {module} for {target}: {_reason(finding)}")
@@ -66,15 +73,15 @@ def what_is_wrong(case: Case, finding: Finding) -> str:
         return f"Quantizing {module} changes the user's own module."
     blamed = finding.pass_name if finding.pass_name and ".." not in finding.pass_name else ""
     if not oracle.values:
-        after = f" after `{blamed}`" if blamed and blamed != "Vela" else ""
+        after = f" after `{blamed}`" if blamed and blamed not in _TOOLS else ""
         by = "compiled by Vela" if blamed == "Vela" else "lowered"
         return f"{module[:1].upper()}{module[1:]}, {by} for {target}, {oracle.wrong}{after}: {_what(finding)}."
     share, size = _SHARE.search(finding.message), measured_size(finding.measured)
     amount = ", ".join(filter(None, (share and share[0], size and f"up to {size} off")))
-    who = "Vela's command stream of" if finding.pass_name == "Vela" else "The compiled program of"
+    who = _TOOLS.get(finding.pass_name or "", "The compiled program of")
     if oracle.form == "quality":
         who = "The quantized graph of"
-    after = f"; they are right up to `{blamed}`, and wrong after it" if blamed and blamed != "Vela" else ""
+    after = f"; they are right up to `{blamed}`, and wrong after it" if blamed and blamed not in _TOOLS else ""
     return f"{who} {module} for {target} returns wrong values ({amount or finding.kind}){after}."
 
 
@@ -106,7 +113,7 @@ def message(finding: Finding, *, codes_follow: bool = False) -> str:
     """
     text = without_paths(finding.message).replace("during leg:tosa-reference", _ON_REFERENCE)
     text = text.removeprefix(f"{OWN_ERROR} {_ON_REFERENCE}: ")
-    text = text.removeprefix(f"{REFUSED} during leg:{RUNTIME}: ")
+    text = text.removeprefix(f"{REFUSED} during {finding.stage}: ")
     text = _WORST.sub(r"worst at \1: expected \5 (\4), actual \3 (\2)", text)
     text = _CODES.sub("" if codes_follow else r"; codes that occur, sorted: expected \2, actual \1", text)
     text = _ELEMENT.sub(r"at \3 expected \2, actual \1", text)

@@ -1,0 +1,90 @@
+"""How much memory one worker takes, and whether that grows with the cases that it has run.
+
+The cases are those of a campaign, in its order, and one worker runs them all: nothing replaces it. After each case the
+worker's resident bytes are read, and at the end the most that it ever had (``VmHWM``). The runtime that the worker
+forks for the leg ``executorch`` is a process of its own and is not counted. *Growth* compares the median of the last
+tenth of the cases with that of the second tenth: the first tenth fills caches.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.case.wording import counted_as
+from harness.cli.benchmark.subjects import Subject
+from harness.triage.corpus import bugs_of, corpus_folders, entries
+from harness.workers.processes import GIB, Death, Limits, Worker, resident, start_worker
+from harness.workers.protocol import Task
+
+MIB = 1 << 20
+FEWEST = 20
+"""Cases below which nothing is said of growth."""
+
+
+def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[list[int], int]:
+    """Resident bytes after each case, and the most at any time.
+
+    :param told: receives a line after each graph, and for a case at which the worker died (another takes over).
+    """
+    known = bugs_of(entries(corpus_folders()))
+    limits = Limits(cases=1 << 30, resident=64 * GIB)
+    found: list[int] = []
+    peak = 0
+    worker = start_worker(limits)
+    try:
+        for number, subject in enumerate(subjects, 1):
+            for file in subject.cases:
+                answer = worker.ask(Task(case=str(file), known=known, graph=subject.name))
+                if isinstance(answer, Death):
+                    told(f"{file}: the worker died ({answer.kind}); what follows is of another one")
+                    worker.close()
+                    worker = start_worker(limits)
+                    continue
+                found.append(resident(worker.process.pid))
+                peak = max(peak, _peak(worker))
+            told(f"{number}/{len(subjects)} {subject.name}: {found[-1] // MIB if found else 0} MiB")
+    finally:
+        worker.close()
+    return found, peak
+
+
+def _peak(worker: Worker) -> int:
+    """The most that the process ever had resident; what it has now where the kernel does not say."""
+    try:
+        lines = Path(f"/proc/{worker.process.pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def growth(found: Sequence[int]) -> float | None:
+    """The last tenth over the second one, less 1; None for too few cases."""
+    if len(found) < FEWEST:
+        return None
+    tenth = len(found) // 10
+    return statistics.median(found[-tenth:]) / statistics.median(found[tenth : 2 * tenth]) - 1
+
+
+def as_json(found: Sequence[int], peak: int) -> dict[str, Any]:
+    """For ``--json``."""
+    return {"cases": len(found), "resident": list(found), "peak": peak, "growth": growth(found)}
+
+
+def lines(found: Sequence[int], peak: int) -> Iterator[str]:
+    """For people."""
+    if not found:
+        yield "no case was run"
+        return
+    yield (
+        f"one worker, {counted_as(len(found), 'case')}: {found[-1] // MIB} MiB at the end, "
+        f"{peak // MIB} MiB at the most (of one case)"
+    )
+    grown = growth(found)
+    if grown is None:
+        yield f"growth needs {FEWEST} cases"
+    else:
+        tenth = len(found) // 10
+        yield f"growth from cases {tenth + 1} to {2 * tenth} to the last {tenth}: {100 * grown:+.1f} %"

@@ -45,6 +45,7 @@ def _cases(correction: Correction, plan: Plan) -> Iterator[tuple[str, str]]:
         if entry.name in correction.entries:
             target = read_case(entry.folder).target
             yield str(entry.folder / "case.json"), _TARGETS[1] if target.startswith("ethos-u85") else target
-    for drawn in draw_covering((correction.patterns,), plan.seed, GRAPHS, _TARGETS)[:GRAPHS]:
+    graphs = min(GRAPHS, plan.graphs)
+    for drawn in draw_covering((correction.patterns,), plan.seed, graphs, _TARGETS)[:graphs]:
         for case in drawn:
             yield str(write_case(case, plan.out / "cases")), case.target

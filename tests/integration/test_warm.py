@@ -87,3 +87,25 @@ def test_the_fast_search_of_a_histogram_is_torchao_s(seed):
         observer(torch.cat([torch.randn(count), torch.tensor([seed * 20.0])]).clamp(min=-2.0 * (seed % 2)))
     found, expected = search(observer), torchao_s(observer)
     assert [value.item() for value in found] == [value.item() for value in expected]
+
+
+def test_the_text_of_graph_modules_is_forgotten_between_cases_and_they_run_on():
+    import copy
+    import linecache
+
+    import torch
+    from torch.fx.graph_module import _loader
+
+    from harness.compat.warm.collecting import between_cases
+
+    module = torch.fx.symbolic_trace(torch.nn.ReLU())
+    name = module.forward.__code__.co_filename
+    between_cases(done=False)
+    assert name in _loader.eval_cache
+    assert name in linecache.cache
+    between_cases()
+    assert not _loader.eval_cache
+    assert name not in linecache.cache
+    assert module(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
+    module.recompile()
+    assert copy.deepcopy(module)(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]

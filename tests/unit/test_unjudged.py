@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -22,7 +23,7 @@ from harness.evidence.observation import (
 from harness.locate.divergence import DelegateComparison
 from harness.triage.unjudged import unjudged
 from harness.triage.unjudged.counting import UnjudgedTally, lines, rows
-from harness.triage.unjudged.execution import of_a_lost_case, of_own_fault
+from harness.triage.unjudged.execution import of_a_lost_case, of_own_fault, of_streams
 from tests.unit.observations import CASE, STEP, observation
 
 VALUES = [[0.0, 0.5, 1.0, -1.0]]
@@ -255,3 +256,20 @@ def test_merging_runs_counts_as_one_run():
     one, other = counted((SIN, QUALITY)), counted((SIN,), (LOST,))
     one.merge(other)
     assert one == counted((SIN, QUALITY), (SIN,), (LOST,))
+
+
+@pytest.mark.parametrize(
+    ("leg", "told"),
+    [
+        (LegResult(skipped="there is no Vulkan loader"), True),
+        (LegResult(skipped="not asked for"), False),
+        (LegResult(outputs=((np.zeros(4, np.float32),),)), False),
+        (None, False),
+    ],
+)
+def test_a_vgf_payload_that_nobody_ran_is_told(leg, told):
+    base = observation([0.0], [0.0])
+    legs = {**base.legs, **({"vgf": leg} if leg else {})}
+    seen = replace(base, case=msgspec.structs.replace(base.case, target="vgf"), legs=legs)
+    found = [item.what for item in of_streams(seen)]
+    assert found == (["no leg ran the VGF payload"] if told else [])

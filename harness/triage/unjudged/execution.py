@@ -1,7 +1,7 @@
 """What was not judged because it did not run: failed compiles and legs, streams, and refused draws.
 
 A leg that was left out on purpose, or has nothing to run on the target, is no matter of one case: the leg table
-says so once. But where no leg at all executed a command stream that was to be executed, nobody judged it.
+says so once. But where no leg at all executed a command stream (or VGF payload), nobody judged it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.case.errors import BadInput
 from harness.case.reading import read_case
 from harness.case.target import parse_target
 from harness.evidence.observation import Failure, Observation, Unjudged, headline
-from harness.evidence.references import FVP, MODEL
+from harness.evidence.references import FVP, MODEL, VGF
 from harness.pipeline.engines import NOT_ASKED
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ OWN_FAULT = "armdiff failed"
 NOT_MODELLED = "not in the functional model"
 CANNOT_RUN = "stream cannot be executed"
 REFUSED = "refused draws"
-NO_ENGINE = "no leg ran the command stream"
+NO_ENGINE = {True: "no leg ran the command stream", False: "no leg ran the VGF payload"}
+"""By whether the target is an Ethos-U."""
 LONGEST = 200
 
 
@@ -52,11 +53,10 @@ def of_failure(case: Case, failure: Failure, leg: str = "") -> Unjudged:
 
 
 def of_streams(observation: Observation) -> Iterator[Unjudged]:
-    """Command streams of Ethos-U delegates that were not executed, or on fewer draws than were made."""
+    """Command streams and VGF payloads that were not executed, or streams on fewer draws than were made."""
     compared: dict[str, DelegateComparison] | None = observation.probes.get("streams")
     outputs = outputs_of(observation.case)
-    fvp, model = (observation.legs.get(name) for name in (FVP, MODEL))
-    executed = (fvp is not None and fvp.ran) or (model is not None and model.ran)
+    fvp = observation.legs.get(FVP)
     told = False
     for name, comparison in (compared or {}).items():
         if comparison.refused:
@@ -74,12 +74,14 @@ def of_streams(observation: Observation) -> Iterator[Unjudged]:
             what = OWN_FAULT if comparison.fault else NOT_MODELLED if comparison.unimplemented else CANNOT_RUN
             told = True
             yield Unjudged(what=what, why=_line(f"{name}: {reason}"), leg=MODEL, outputs=outputs)
-    if executed or told or not parse_target(observation.case.target).ethos_u or observation.failure is not None:
+    target = parse_target(observation.case.target)
+    engines = (MODEL, FVP) if target.ethos_u else (VGF,) if target.vgf else ()  # the model's own reason first
+    legs = {name: leg for name in engines if (leg := observation.legs.get(name)) is not None}
+    if told or observation.failure is not None or any(leg.ran for leg in legs.values()):
         return
-    for name, leg in ((MODEL, model), (FVP, fvp)):
-        # the model's own reason first; a leg that failed, or at which armdiff did, is told by ``of_failures``
-        if leg is not None and leg.skipped and not leg.fault and not leg.skipped.startswith(NOT_ASKED):
-            yield Unjudged(what=NO_ENGINE, why=_line(leg.skipped), leg=name, outputs=outputs)
+    for name, leg in legs.items():  # a leg that failed, or at which armdiff did, is told by ``of_failures``
+        if leg.skipped and not leg.fault and not leg.skipped.startswith(NOT_ASKED):
+            yield Unjudged(what=NO_ENGINE[target.ethos_u], why=_line(leg.skipped), leg=name, outputs=outputs)
             return
 
 

@@ -6,9 +6,9 @@ early, what comes behind it is not held against the correction.
 
 First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
 Vela's, all that may touch the graph at once, and if they take it away, the smallest part of them that does, beginning
-with those of entries that show after the same pass. A correction is not tried if the case never came to the code that it changes. So a
-known bug in a new bucket is recognised without anybody having listed the bucket. Several may be needed together, where
-one known bug shows once another is gone.
+with those of entries that show after the same pass. So a known bug in a new bucket is recognised without anybody having
+listed the bucket. Several may be needed together, where one known bug shows once another is gone. A correction is not
+tried if the case never came to the code that it changes.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ not there before and is not known by a condition; other findings may stay or go.
 early, what comes behind it is not held against the correction.
 
 First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
-Vela's, all that may touch the graph at once, and if they take it away, the smallest part of them that does. So a
-known bug in a new bucket is recognised without anybody having listed the bucket. Several may be needed together, where
-one known bug shows once another is gone.
+Vela's, all that may touch the graph at once, and if they take it away, the smallest part of them that does, beginning
+with those of entries that show after the same pass. So a known bug in a new bucket is recognised without anybody having
+listed the bucket. Several may be needed together, where one known bug shows once another is gone. A correction is not
+tried if the case never came to the code that it changes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from harness.case.case import Graph
 from harness.case.chains import has_pattern
 from harness.corrections import corrections
 from harness.evidence.observation import CRASH
-from harness.triage.buckets import any_range, oracle_of
+from harness.triage.buckets import any_range, oracle_of, pass_of
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, proved
 
@@ -115,11 +116,24 @@ class Prover:
         everything = tuple(self.applicable)
         if not self._takes_away(finding, everything, loosely=True):
             return finding
+        for name in self._likely(finding):  # one run, where the search takes seven
+            if self._takes_away(finding, (name,)):
+                return self._proved(finding, self._entry(name, finding), (name,))
         strictly = self._takes_away(finding, everything)
         needed = self._needed(finding, everything, (), loosely=not strictly)
         if len(needed) > MOST_TOGETHER or not self._takes_away(finding, needed):
             return finding
         return self._proved(finding, self._entry(needed[0], finding), needed)
+
+    def _likely(self, finding: Finding) -> Names:
+        """The corrections of entries whose bug shows to the same oracle after the same pass."""
+        wanted = finding.oracle, pass_of(finding.bucket)
+        there = {
+            bug.entry
+            for bug in self.bugs
+            if wanted[1] and wanted in {(oracle_of(bucket), pass_of(bucket)) for bucket in (bug.bucket, *bug.also)}
+        }
+        return tuple(name for name, entries in self.applicable.items() if there & {*entries})
 
     def _needed(self, finding: Finding, names: Names, with_: Names, *, loosely: bool, tried: bool = True) -> Names:
         """A smallest part of these corrections that takes the finding away together with those that apply anyway.

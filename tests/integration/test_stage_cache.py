@@ -12,6 +12,8 @@ from harness.compat.warm.stage_cache import NO_CACHE, WorkerCache
 from harness.ethosu.equivalence import payload_difference
 from harness.pipeline.lowering import StageClock
 from harness.pipeline.probes.graphs import differences
+from harness.triage.corpus import bugs_of, default_corpus, entries
+from harness.triage.known import KnownBug, kind_of_proof
 from harness.workers.case_run import run_task
 from harness.workers.observing import Options, compile_case
 from harness.workers.protocol import Task
@@ -127,3 +129,26 @@ def test_a_case_whose_branches_are_measured_takes_nothing(tmp_path, monkeypatch,
         monkeypatch.setattr("harness.workers.observing.scheduled", lambda case, mode: ())
         assert run_task(task, lambda _: None, cache).branches is not None
     assert calls == {"export": 4, "edge": 2}
+
+
+def test_a_proof_takes_the_stages_that_were_made_before_its_correction_applies(calls):
+    [folder] = default_corpus().rglob("neg-ignores-scale")
+    task = Task(case=str(folder / "case.json"), probes="none", known=tuple(bugs_of(entries([default_corpus()]))))
+    shared = run_task(task, lambda _: None, WorkerCache())
+    assert calls == {"export": 3, "edge": 1}  # the float graph twice, for its quantizer runs anew
+    anew = run_task(task, lambda _: None)
+    assert calls == {"export": 7, "edge": 3}
+    assert [(item.bucket, item.proof) for item in shared.findings] == [
+        (item.bucket, item.proof) for item in anew.findings
+    ]
+    assert "correction" in map(kind_of_proof, shared.findings)
+
+
+def test_a_correction_that_the_case_never_comes_to_is_not_run(calls):
+    bug = KnownBug(entry="mine", bucket="", corrections=("ceil-pool-crops-input",))
+    [folder] = default_corpus().rglob("neg-ignores-scale")
+    task = Task(case=str(folder / "case.json"), probes="none", known=(bug,))
+    runs = []
+    found = run_task(task, lambda _: None, WorkerCache(), begins=runs.append)
+    assert runs == ["again"]
+    assert {item.state for item in found.findings} == {"new"}

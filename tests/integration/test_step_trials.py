@@ -120,6 +120,13 @@ def test_what_an_edit_changes_inside_a_nested_function_counts_when_that_is_calle
         assert places == {(MODULE, "adder")}
 
 
+def test_a_function_that_somebody_else_changed_counts_as_reached_and_stays_so(upstream, monkeypatch):
+    monkeypatch.setattr(upstream.route, "__code__", (lambda value: 100).__code__)
+    with touched((correction("route", "value - 1", "value - 2"),)) as places:
+        assert places == {(MODULE, "route")}
+        assert upstream.route(11) == 100
+
+
 def test_a_new_local_name_that_hides_an_outer_one_counts_in_every_call(upstream):
     hiding = "value > 5:\n            amount = 2\n"
     mended = correction("adder", "value > 5:\n", hiding)

@@ -1,7 +1,9 @@
 """Corrections: edits of source text, exact restoration, refusals; no torch, no upstream package is imported."""
 
 import ast
+import subprocess
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +11,9 @@ from harness.case.constants import CONSTANT_KINDS
 from harness.case.errors import BadInput, CannotRun
 from harness.case.registry import operators
 from harness.compat.releases import installed
-from harness.compat.sources import digest_of, source_of
+from harness.compat.sources import alone, digest_of, node_at, source_of, tree_of
 from harness.corrections import Change, Correction, Edit, chosen, corrections, find_correction
-from harness.corrections.applying import applied
+from harness.corrections.applying import applied, code_of
 from harness.corrections.patch import diff_of
 from harness.corrections.source import edited_modules
 from harness.triage.corpus import default_corpus, entries
@@ -244,3 +246,18 @@ def test_what_a_correction_needs_is_taken_along(monkeypatch):
         "vela-reduction-of-slice-rejected",
     ]
     assert len(chosen(("all",))) == len(chosen(("all", "vela-reduction-of-slice-rejected")))
+
+
+@pytest.mark.parametrize("place", ["Popen.communicate", "Popen.__init__", "run"])
+def test_a_place_alone_compiles_to_the_code_that_it_has_in_its_module(place):
+    text = Path(subprocess.__file__).read_text()
+    whole, apart = (compile(tree, "f", "exec") for tree in (tree_of(text), alone(tree_of(text), place)))
+    assert code_of(whole, place) == code_of(apart, place)
+    assert len(apart.co_code) < len(whole.co_code)
+
+
+def test_another_statement_at_a_place_leaves_the_tree_as_it_was():
+    before = ast.dump(tree_of(SOURCE))
+    other = alone(tree_of(SOURCE), "Pass.size", ast.parse("def size(self): return 7").body[0])
+    assert ast.unparse(node_at(other, "Pass.size")) == "def size(self):\n    return 7"
+    assert ast.dump(tree_of(SOURCE)) == before

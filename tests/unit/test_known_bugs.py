@@ -214,10 +214,34 @@ def test_a_smallest_set_of_corrections_is_found_among_many(needed, proved):
     assert len(asked) == len(set(asked)) <= MOST_RUNS
 
 
+def test_once_all_take_it_away_that_of_an_entry_at_the_same_pass_is_tried_first():
+    bug = msgspec.structs.replace(BUG, bucket=A + "aten.tanh", operators=("tanh",))
+    names = [*"abcdef", "fix"]
+    runs = {tuple(names): [], ("fix",): []}
+    applicable = {**dict.fromkeys(names, ("other",)), "fix": ("mine",)}
+    made, asked = prover(runs, bugs=(bug,), applicable=applicable, stock=(ONE,))
+    assert made.unlike_any(ONE).entry == "mine"
+    assert asked == [tuple(names), ("fix",)]
+
+
 def test_a_new_bug_costs_one_run_and_stays_new():
     made, asked = prover({("a", "fix"): [THREE]}, applicable={"a": ("other",), "fix": ("mine",)}, stock=(THREE,))
     assert made.unlike_any(THREE) is THREE
     assert asked == [("a", "fix")]
+
+
+def test_a_correction_whose_code_the_case_never_came_to_is_not_tried():
+    asked = []
+
+    def again(names):
+        asked.append(names)
+        return [TWO]
+
+    made = Prover((BUG,), {"a": ("other",), "fix": ("mine",)}, again, (ONE, TWO), reaches=lambda name: name != "fix")
+    assert not made.resembling(ONE).known
+    assert asked == []
+    assert made.unlike_any(ONE).entry == "other"
+    assert asked == [("a",)]
 
 
 def test_vela_s_findings_are_not_tried_with_corrections_of_passes():

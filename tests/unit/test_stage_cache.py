@@ -9,7 +9,7 @@ import torch
 from generators.cases import draw_block
 from harness.compat.warm import stage_cache
 from harness.compat.warm.fingerprint import fingerprint
-from harness.compat.warm.stage_cache import NO_CACHE, GraphCache, WorkerCache
+from harness.compat.warm.stage_cache import GraphCache, WorkerCache
 
 [CASES] = draw_block(0, 0, 1, ("TOSA-1.0+INT", "ethos-u55-128"))
 
@@ -108,6 +108,51 @@ def test_a_compile_may_leave_and_not_take():
     assert len(made) == 2
 
 
+PLACE, OTHER = ("module", "Class.method"), ("module", "function")
+
+
+def beside(cache, *changed):
+    """Is a stage made anew for a compile with other code at these places?"""
+    made = []
+    taken_by(cache.beside(frozenset(changed)), module(), made)
+    return bool(made)
+
+
+def test_a_compile_with_other_code_takes_what_never_came_there():
+    cache, made = GraphCache(), []
+    cache.reached = {PLACE}
+    taken_by(cache, module(), made)
+    cache.reached = {PLACE, OTHER}  # it goes on, and the stage is what it was
+    assert (beside(cache, OTHER), beside(cache, PLACE), beside(cache, PLACE, OTHER)) == (False, True, True)
+    assert cache.came_to == {PLACE}
+
+
+def test_what_the_next_target_came_to_before_it_took_a_stage_counts_as_well():
+    cache, made = GraphCache(), []
+    for reached in ({PLACE}, {OTHER}):
+        cache.reached = reached
+        taken_by(cache, module(), made)
+    assert len(made) == 1
+    assert beside(cache, OTHER)
+    assert cache.came_to == {PLACE, OTHER}
+
+
+def test_where_a_compile_does_not_say_what_it_came_to_nobody_with_other_code_takes():
+    cache = GraphCache()
+    for reached in (set(), None, set()):
+        cache.reached = reached
+        taken_by(cache, module())
+    assert cache.came_to is None
+    assert beside(cache, PLACE)
+
+
+def test_a_compile_with_other_code_leaves_nothing():
+    cache, made = GraphCache(), []
+    taken_by(cache.beside(frozenset([PLACE])), module(), made)
+    taken_by(cache, module(), made)
+    assert len(made) == 2
+
+
 def test_a_module_with_tensors_that_overlap_is_not_cached():
     cache, made = GraphCache(), []
     for _ in range(2):
@@ -138,7 +183,7 @@ def test_a_case_that_comes_again_takes_nothing():
 def test_without_the_tricks_nothing_is_cached(monkeypatch):
     monkeypatch.setattr(stage_cache, "_on", set())
     cache = WorkerCache()
-    assert cache.stages(CASES[0], takes=True) is NO_CACHE
+    assert cache.stages(CASES[0], takes=True) is None
     assert not cache.holds
 
 

@@ -83,12 +83,15 @@ def concluding(tally: VelaTally, causes: Causes) -> list[str]:
         (cause for cause in causes.found.values() if not cause.finding.known), key=lambda cause: -len(cause.shown_by)
     )
     where = f"{counted_as(tally.programs.total(), 'program')}, {counted_as(len(tally.findings), 'finding')}"
-    lines = [f"{where}: {counted_as(len({item.entry for item in known}), 'known bug')}, {len(new)} new"]
+    told = {id(item) for cause in causes.found.values() for item in cause.shown_by}
+    left = sum(id(item) not in told for item in tally.new)
+    bugs = f"{counted_as(len({item.entry for item in known}), 'known bug')}, {len(new)} new"
+    lines = [f"{where}: {bugs}" + (f", {counted_as(left, 'finding')} not reduced" if left else "")]
     if known:
         counts = Counter(item.entry for item in known).most_common()
-        told = ", ".join(f"{name} {count}x" for name, count in counts[:_MOST_NAMED])
+        named = ", ".join(f"{name} {count}x" for name, count in counts[:_MOST_NAMED])
         rest = len(counts) - _MOST_NAMED
-        lines.append(f"  known: {told}" + (f", and {rest} more" if rest > 0 else ""))
+        lines.append(f"  known: {named}" + (f", and {rest} more" if rest > 0 else ""))
     for cause in new:
         having = [version for version, state in cause.velas.items() if state == "yes"]
         count = counted_as(len(cause.shown_by), "finding")

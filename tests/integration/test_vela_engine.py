@@ -14,12 +14,14 @@ from generators.programs import draw_programs
 from harness.artifacts.vela import VelaPayload
 from harness.cli.command import main
 from harness.ethosu.accelerator import accelerator_named
+from harness.reports.vela import concluding
+from harness.tosa.causes import Causes
 from harness.tosa.compiling import compile_flatbuffer
 from harness.tosa.engine import BLOCK, Plan, run
 from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor, encode
 from harness.tosa.tally import VelaTally
-from harness.tosa.translating import to_flatbuffer
+from harness.tosa.translating import from_flatbuffer, to_flatbuffer
 from harness.triage.corpus import corpus_folders, default_corpus, entries
 
 CLAMP = Program(
@@ -195,3 +197,15 @@ def test_the_last_lines_name_bugs_by_root_cause_and_the_versions_that_have_them(
     assert first.endswith(": 1 known bug, 0 new")
     assert known.startswith("  known: vela-u55-amax-into-slice ")
     assert last == "nothing new in 1 program"
+
+
+def test_findings_that_were_not_reduced_are_no_silence(tmp_path):
+    """Without reduction no root cause is told: the last lines say how many findings are left."""
+    [entry] = entries([default_corpus() / "found" / "vela-u55-amax-into-slice"])
+    bare = msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, conditions=()))
+    program = from_flatbuffer((bare.folder / "smallest.tosa").read_bytes())
+    tally = VelaTally([bare])
+    for result in run(Plan(lambda _: ("ethos-u55-128", [program]), most=1)):
+        tally.add(result)
+    [first] = concluding(tally, Causes(tally.findings, tally.smallest))
+    assert first == "1 program, 1 finding: 0 known bugs, 0 new, 1 finding not reduced"

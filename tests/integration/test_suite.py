@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from harness.case.errors import BadInput
-from harness.compat.suite import Missed, collect, upstream_tests
+from harness.compat.suite import Missed, collect
+from harness.compat.suite_files import upstream_tests
 
 
 @pytest.fixture(scope="module")

@@ -230,7 +230,11 @@ def _data(
     analysis: Analysis, tensor: TosaTensor, operator: TosaOperator | None, values: Mapping[str, Folded]
 ) -> JudgedConstant:
     origin = constant_origin(tensor.name, analysis.trace)
-    if origin is None and operator is not None and _of_quantization(analysis, tensor, operator):
+    if (
+        origin is None
+        and operator is not None
+        and (_of_quantization(analysis, tensor, operator) or _is_operand(analysis, tensor, operator, values))
+    ):
         return JudgedConstant(tensor.name, "right")
     if origin is None:
         return JudgedConstant(tensor.name, "unmatched", message="made by a pass from no node of the quantized graph")
@@ -301,6 +305,16 @@ def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOpera
     numbers = np.asarray([scale, 1.0 / scale, zero_point, qparams.qmin, qparams.qmax, 0.5, 0.0])
     stored = tensor.values().astype(np.float64).reshape(-1, 1)
     return bool(np.all(np.any(np.abs(stored - numbers) <= np.abs(numbers) * 2.0**-22, axis=1)))
+
+
+def _is_operand(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, values: Mapping[str, Folded]) -> bool:
+    """Is it a constant integer that the operator's own node reads (the number of ``bitwise_and.Scalar``), reshaped?"""
+    start = analysis.trace.start.nodes.get(analysis.origins.of[operator.index] or "")
+    if start is None:
+        return False
+    stored = tensor.values()
+    wanted = [values[name] for name in start.refs if name in values and values[name].low.dtype.kind in "iub"]
+    return stored.dtype.kind in "iub" and any(same_elements(item.low, item.high, stored) for item in wanted)
 
 
 def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, origin: str) -> JudgedConstant:

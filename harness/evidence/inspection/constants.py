@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -34,6 +36,7 @@ PARAMETERS: Mapping[str, tuple[int, ...]] = {
 }
 """Operands that the ``qparams`` oracle judges."""
 FEW = 8
+INDEXING = ("index", "index_put", "index_copy", "index_select")
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,8 @@ def _like(analysis: Analysis, origin: str, values: Mapping[str, Folded]) -> tupl
 def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:
     start = analysis.trace.start.nodes[origin]
     wanted = values.get(origin)
+    if wanted is None and _is_stride(tensor, start, analysis):
+        return JudgedConstant(tensor.name, "right", origin=origin)
     if wanted is None:
         return JudgedConstant(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
     stored, choices = tensor.values(), decided(origin, analysis.trace.start)
@@ -291,6 +296,19 @@ def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappin
     if same_elements(wanted.low, wanted.high, stored):
         return JudgedConstant(tensor.name, "right", origin=origin)
     return _compared(tensor.name, "folded constant differs", wanted.low, wanted.high, stored, origin)
+
+
+def _is_stride(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool:
+    """Is it what an index is multiplied by to become a place among all elements: a product of the operand's sizes?
+
+    The passes that rewrite ``index`` and ``index_put`` flatten what is indexed, in an order of their own.
+    """
+    stored = tensor.values()
+    if base(start) not in INDEXING or stored.dtype.kind not in "iu" or not start.refs:
+        return False
+    sizes = analysis.trace.start.nodes[start.refs[0]].shape
+    products = {prod(chosen) for count in range(len(sizes) + 1) for chosen in combinations(sizes, count)}
+    return stored.size > 0 and bool((stored == stored.flat[0]).all()) and int(stored.flat[0]) in products
 
 
 def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> bool:

@@ -107,8 +107,9 @@ def _mismatch(
     envelope = allowed[run][worst.output]
     everywhere = np.abs(got.astype(np.float64) - wanted) / worst.unit
     distance = abs(float(got.flat[at]) - float(wanted.flat[at])) / worst.unit
-    apart = counted_as(f"{distance:.4g}", "step" if worst.steps else "float32 epsilon")
-    largest = "" if worst.steps else " of the largest value"
+    apart = counted_as(f"{distance:.4g}", worst.measure)
+    largest = " of the largest value" if worst.measure == "float32 epsilon" else ""
+    size = "" if worst.measure == "unit" else f" (one {worst.measure.removeprefix('float32 ')} is {worst.unit:.6g})"
     elements = int(np.sum(worst.excess > 0))
     kind = kind if in_range else f"{kind}{OUT_OF_RANGE}"
     message = (
@@ -116,8 +117,7 @@ def _mismatch(
         f"{elements} of {counted_as(wanted.size, 'element')} outside what rounding allows; "
         f"worst at {place(wanted, at)}: {leg} {float(got.flat[at]):.6g}, {reference} {float(wanted.flat[at]):.6g}, "
         f"{apart}{largest} apart (mean over the output {np.mean(everywhere):.4g}), "
-        f"allowed {float(envelope.low.flat[at]):.6g} to {float(envelope.high.flat[at]):.6g} "
-        f"(one {'step' if worst.steps else 'epsilon'} is {worst.unit:.6g})"
+        f"allowed {float(envelope.low.flat[at]):.6g} to {float(envelope.high.flat[at]):.6g}{size}"
         f"{_codes(worst, got, wanted, observation)}"
     )
     return Mismatch(
@@ -127,7 +127,7 @@ def _mismatch(
         message=message,
         measured={
             **_finite(distance=distance, mean=float(np.mean(everywhere)), bound=worst.bound),
-            "unit": "steps" if worst.steps else "epsilons",
+            "unit": f"{worst.measure.removeprefix('float32 ')}s",
             "step": worst.unit,
             "elements": elements,
             "of": int(wanted.size),

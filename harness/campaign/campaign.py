@@ -55,6 +55,8 @@ class Options:
     :param database: places of an example database (``generators.search``), whose graphs run first.
     :param expect: the release line whose expectations hold if the installed packages form none.
     :param steer: of the graphs that are drawn, run only those that are news (``harness.campaign.steering``).
+    :param suite: the paths of upstream's tests whose modules run instead of drawn graphs; None: graphs are drawn.
+    :param words: of those tests, only the ones whose name has one of these words (none: all).
     """
 
     targets: Sequence[str]
@@ -74,6 +76,8 @@ class Options:
     database: tuple[str, ...] = ()
     expect: str = ""
     steer: bool = False
+    suite: tuple[str, ...] | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def asked(self) -> Asked:
@@ -90,6 +94,8 @@ class Options:
             corrections=self.corrections,
             expect=self.expect,
             steer=self.steer,
+            suite=self.suite,
+            words=self.words,
         )
 
 
@@ -123,11 +129,13 @@ class Ran:
     """The cases of a campaign that were run.
 
     :param targets: cases of a graph.
+    :param some: a graph may have fewer cases, and is counted with its first.
     :ivar numbers: of the cases: graph times targets plus the place of the target.
     :ivar graphs: graphs of which every target's case was run.
     """
 
     targets: int
+    some: bool = False
     numbers: set[int] = field(default_factory=set, init=False)
     graphs: int = field(default=0, init=False)
 
@@ -135,9 +143,12 @@ class Ran:
         """Count a case (once)."""
         if number in self.numbers:
             return
-        self.numbers.add(number)
         first = number - number % self.targets
-        self.graphs += all(first + place in self.numbers for place in range(self.targets))
+        if self.some:
+            self.graphs += not any(first + place in self.numbers for place in range(self.targets))
+        self.numbers.add(number)
+        if not self.some:
+            self.graphs += all(first + place in self.numbers for place in range(self.targets))
 
 
 def keep_hypothesis_in(folder: Path) -> None:
@@ -177,13 +188,28 @@ def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
                 return
 
 
+Source = Callable[[CaseRunner], Iterator[tuple[int, Sequence[tuple[int, Case | Path]]]]]
+"""Gives numbers of graphs, each with its cases (or their files) and the place of each one's target."""
+
+
+def drawn_graphs(options: Options) -> Source:
+    """The source that draws."""
+    return lambda _: ((number, tuple(enumerate(cases))) for number, cases in graph_cases(options))
+
+
+def nothing_more(progress: Progress, pool: CaseRunner, budget: Budget) -> Sequence[str]:
+    """Leave the findings as they are."""
+    return ()
+
+
 def run_campaign(
     options: Options,
     corpus: Sequence[Entry],
     report: Callable[[Progress, CaseResult], None],
-    afterwards: Callable[[Progress, CaseRunner, Budget], Sequence[str]] = lambda *_: (),
+    afterwards: Callable[[Progress, CaseRunner, Budget], Sequence[str]] = nothing_more,
     workers: Callable[[int], CaseRunner] = Pool,
     goes_on: Callable[[], str] = again,
+    source: Source | None = None,
 ) -> Tally:
     """Run a campaign to its end (or its time limit, or a signal) and return the tally.
 
@@ -191,12 +217,14 @@ def run_campaign(
     :param afterwards: what is done with the findings while the workers are warm; returns what was left undone.
     :param workers: makes a pool of so many workers.
     :param goes_on: says how to go on after a signal.
+    :param source: where the cases come from; by default, graphs are drawn.
     """
+    source = source or drawn_graphs(options)
     budget = Budget(options.seconds)
     progress, info, done = _begun(options, corpus)
     with until_interrupted(progress.tally, goes_on), workers(options.jobs) as pool:
         try:
-            for number, result in _results(options, pool, progress.tally, budget, done):
+            for number, result in _results(options, pool, progress.tally, budget, done, source):
                 append(options.out, [Done(number=number, at=round(progress.seconds, 3), result=result)])
                 progress.tally.add(result)
                 done.add(number)
@@ -237,7 +265,7 @@ def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo
         asked=options.asked,
         started=round(time.time(), 3),
     )
-    done = Ran(len(options.targets))
+    done = Ran(len(options.targets), some=options.suite is not None)
     if options.resume:
         mended(options.out)
         run = read_run(options.out)
@@ -252,23 +280,23 @@ def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo
 
 
 def _results(
-    options: Options, pool: CaseRunner, tally: Tally, budget: Budget, done: Ran
+    options: Options, pool: CaseRunner, tally: Tally, budget: Budget, done: Ran, source: Source
 ) -> Iterator[tuple[int, CaseResult]]:
     """Numbers and results of the cases that were not run yet, in order."""
     running: deque[int] = deque()
     known = bugs_of(tally.corpus)
 
     def tasks() -> Iterator[Task]:
-        for graph, cases in graph_cases(options):
+        for graph, cases in source(pool):
             check()
-            for place, case in enumerate(cases):
+            for place, case in cases:
                 number = graph * len(options.targets) + place
                 if number in done.numbers:
                     continue
-                if place == 0 and budget.drawing_is_over(tally, len(running)):
+                if place == cases[0][0] and budget.drawing_is_over(tally, len(running)):
                     return
                 confirmed = tuple(sorted({finding.bucket for finding in tally.findings}))
-                path = write_case(case, options.out / CASES)
+                path = case if isinstance(case, Path) else write_case(case, options.out / CASES)
                 running.append(number)
                 yield Task(
                     case=str(path),

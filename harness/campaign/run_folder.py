@@ -6,6 +6,7 @@
     OUT/cases/           every case, written before it runs
     OUT/results.jsonl    one line a case, written when it is done
     OUT/buckets.jsonl    one line a bucket that was minimized
+    OUT/suite.jsonl      of 'armdiff suite': one line a test file, what was taken of its tests
     OUT/bugs/<name>/     a bucket's smallest case, repro.py, REPORT.md and status.toml
     OUT/previous/        the run that was here before
 
@@ -35,6 +36,7 @@ from harness.workers.protocol import CaseResult
 
 SCHEMA = 1
 INFO, RESULTS, BUCKETS, CASES, BUGS = "run.json", "results.jsonl", "buckets.jsonl", "cases", "bugs"
+SUITE = "suite.jsonl"
 PREVIOUS = "previous"
 
 State = Literal["running", "done", "interrupted"]
@@ -48,6 +50,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     :param shard: (index from 1, count).
     :param expect: the release line whose expectations hold if the installed packages form none; empty: none do.
     :param steer: were only graphs run that are news (``harness.campaign.steering``)?
+    :param suite: the paths of upstream's tests that run; None: graphs are drawn (``harness.campaign.suite``).
+    :param words: of those tests, only the ones whose name has one of these words (none: all).
     """
 
     targets: tuple[str, ...]
@@ -61,6 +65,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     corrections: tuple[str, ...] = ()
     expect: str = ""
     steer: bool = False
+    suite: tuple[str, ...] | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def verb(self) -> str:
+        """The verb that runs it."""
+        return "fuzz" if self.suite is None else "suite"
 
     @property
     def shard_name(self) -> str:
@@ -169,7 +180,9 @@ def read_run(folder: Path) -> Run:
         info = msgspec.json.decode(file.read_bytes(), type=RunInfo)
     except OSError as error:
         raise BadInput(
-            str(folder), f"is no run's folder ({INFO}: {error.strerror})", "give the --out of 'armdiff fuzz'"
+            str(folder),
+            f"is no run's folder ({INFO}: {error.strerror})",
+            "give the --out of 'armdiff fuzz' or 'armdiff suite'",
         ) from None
     except MALFORMED as error:
         raise BadInput(str(file), str(error), "start the run anew with another --out") from None
@@ -191,19 +204,20 @@ def read_evidence(folder: Path) -> Run:
         raise BadInput(
             str(folder / RESULTS),
             f"holds {len(run.done)} of the {run.info.cases} cases that {INFO} counts",
-            f"fetch the folder again, or run what is missing with 'armdiff fuzz --resume --out {folder}'",
+            "fetch the folder again, or run what is missing with "
+            f"'armdiff {run.info.asked.verb} --resume --out {folder}'",
         )
     return run
 
 
 def unfinished(run: Run) -> str | None:
     """Why a run says nothing about all that it was asked for, or None."""
-    goes_on = f"'armdiff fuzz --resume --out {run.folder}' goes on"
+    goes_on = f"'armdiff {run.info.asked.verb} --resume --out {run.folder}' goes on"
     if run.info.state == "running":
         return f"{run.folder}: has not ended: it still runs, or was killed; {goes_on}"
     if run.info.state == "interrupted":
         return f"{run.folder}: was interrupted after {len(run.done)} cases; {goes_on}"
-    if not run.done and run.info.asked.max_examples is None:
+    if not run.done and run.info.asked.max_examples is None and run.info.asked.suite is None:
         return f"{run.folder}: ended before its first case was done; give it more --time"
     return None
 
@@ -265,7 +279,7 @@ def append(folder: Path, lines: Sequence[Done] | Sequence[Minimized]) -> None:
 
 def mended(folder: Path) -> None:
     """Cut off the half lines that a kill left, so that what is appended begins a line of its own."""
-    for name in (RESULTS, BUCKETS):
+    for name in (RESULTS, BUCKETS, SUITE):
         file = folder / name
         if file.exists() and not (data := file.read_bytes()).endswith(b"\n"):
             os.truncate(file, data.rfind(b"\n") + 1)
@@ -283,7 +297,7 @@ def set_aside(folder: Path) -> None:
         shutil.rmtree(previous, ignore_errors=True)
         previous.mkdir()
         for item in [*folder.iterdir()]:
-            if item.name in (INFO, RESULTS, BUCKETS, BUGS) or item.name.startswith("report."):
+            if item.name in (INFO, RESULTS, BUCKETS, BUGS, SUITE) or item.name.startswith("report."):
                 os.replace(item, previous / item.name)
         (previous / CASES).symlink_to(Path("..") / CASES)
     except OSError as error:

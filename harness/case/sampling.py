@@ -21,6 +21,7 @@ from harness.case.arrays import Array
 from harness.case.case import Case, Input
 from harness.case.errors import BadInput
 from harness.case.registry import calibration_kinds
+from harness.case.traits import ATEN_WRITING_AT
 
 CALIBRATION, ENDPOINTS, FRESH, SATURATING, GIVEN = ("calibration", "end points", "fresh draw", "saturating", "given")
 SATURATION = 4.0  # how far beyond the calibrated range, in units of its width
@@ -53,9 +54,9 @@ def evaluation_inputs(case: Case, tensors: Mapping[str, Array] | None = None) ->
     ]
     chosen: list[tuple[str, tuple[Array, ...]]] = [(CALIBRATION, sample) for sample in samples]
     chosen += [(GIVEN, given) for given in _given(case, tensors)]
-    chosen.append((ENDPOINTS, _patterned(case, ranges, widen=0.0)))
+    chosen.append((ENDPOINTS, _patterned(case, ranges, samples[0], widen=0.0)))
     chosen += [(FRESH, fresh) for fresh in _draw(case, tensors, case.seeds.evaluation + 1_000_003, 1)]
-    chosen.append((SATURATING, _patterned(case, ranges, widen=SATURATION)))
+    chosen.append((SATURATING, _patterned(case, ranges, samples[0], widen=SATURATION)))
     kept: dict[bytes, EvaluationInput] = {}
     for origin, arrays in chosen:
         key = b"".join(array.tobytes() for array in arrays)
@@ -119,10 +120,19 @@ def _given(case: Case, tensors: Mapping[str, Array]) -> list[tuple[Array, ...]]:
     return given
 
 
-def _patterned(case: Case, ranges: Sequence[tuple[float, float]], *, widen: float) -> tuple[Array, ...]:
-    """Alternate the ends of each input's range (widened by ``widen`` of its width)."""
+def _patterned(
+    case: Case, ranges: Sequence[tuple[float, float]], sample: tuple[Array, ...], *, widen: float
+) -> tuple[Array, ...]:
+    """Alternate the ends of each input's range (widened by ``widen`` of its width).
+
+    :param sample: a calibration sample, whose integers are kept where they may be indices that must not repeat.
+    """
     arrays = []
-    for item, (low, high) in zip(case.graph.inputs, ranges, strict=True):
+    writes = any(node.operator.rpartition(".")[0] in ATEN_WRITING_AT for node in case.graph.nodes)
+    for item, (low, high), given in zip(case.graph.inputs, ranges, sample, strict=True):
+        if writes and item.dtype.startswith("int"):
+            arrays.append(given)
+            continue
         width = (high - low) or max(abs(high), 1.0)
         low, high = low - widen * width, high + widen * width
         count = int(np.prod(item.shape, dtype=np.int64))

@@ -45,6 +45,22 @@ ATEN_MOVING = ATEN_ARRANGING | frozenset(
 )
 """Also those that choose among operands' elements, or put in zeros: max and relu return one of them unchanged."""
 
+ATEN_WRITING_AT = frozenset(
+    f"aten.{name}"
+    for name in (
+        "index_put",
+        "index_put_",
+        "index_copy",
+        "index_copy_",
+        "scatter",
+        "scatter_",
+        "scatter_add",
+        "index_add",
+    )
+)
+"""ATen operators that write at indices: an index that occurs twice leaves open which value stays (TOSA's SCATTER calls
+the whole result unpredictable)."""
+
 TOSA_ARRANGING = frozenset({"RESHAPE", "TRANSPOSE"})
 """TOSA operators that keep every element."""
 TOSA_PICKING = TOSA_ARRANGING | {"SLICE", "TILE", "REVERSE", "GATHER", "IDENTITY"}

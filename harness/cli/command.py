@@ -32,6 +32,7 @@ from harness.cli import (
     reduce,
     replay,
     report,
+    suite,
     sweep,
     table,
     upstream,
@@ -67,6 +68,7 @@ def main() -> None:
 
 for _verb in (
     fuzz.fuzz,
+    suite.suite,
     sweep.sweep,
     check.check,
     replay.replay,

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
-import msgspec
 
-from harness.campaign.campaign import Options, run_campaign
+from harness.campaign.campaign import Options, nothing_more, run_campaign
 from harness.campaign.holding import hold
-from harness.campaign.run_folder import Run, previous_run, read_run, set_aside
-from harness.case.errors import ArmdiffError, BadInput
-from harness.case.interrupts import command
+from harness.campaign.run_folder import read_run, set_aside
+from harness.case.errors import BadInput
 from harness.case.wording import counted_as
+from harness.cli.campaigns import goes_on, reported, resumed, tell_unknown
 from harness.cli.console import Reporter
 from harness.cli.environment import need_engine, need_environment
 from harness.cli.options import (
@@ -43,13 +41,12 @@ from harness.cli.options import (
     verbose_option,
 )
 from harness.cli.results import finish
-from harness.compat.releases import DEFAULT, LINES, basis_of, installed, no_line
+from harness.compat.releases import LINES, basis_of, installed
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.concluding import Concluding
-from harness.reports.reporting import make_report, write
-from harness.triage.corpus import Entry, corpus_folders, judged_by, with_corrections
+from harness.triage.corpus import corpus_folders, judged_by, with_corrections
 from harness.triage.given import known_entries
 from harness.workers.pool import CaseRunner, Pool
 
@@ -160,23 +157,16 @@ def fuzz(
     if earlier is None:
         set_aside(out)
     else:
-        options = _resumed(options, earlier, context)
+        options = resumed(options, earlier, context)
     reporter = Reporter(options.max_examples)
     started = time.monotonic()
-    if unknown := no_line(installed()):
-        judged = (
-            f"judged as {expect} all the same (--expect)" if expect else f"--expect {DEFAULT} applies all of a line's"
-        )
-        click.echo(f"armdiff: {unknown}; {judged}", err=True)
+    tell_unknown(expect)
     with reporter:
         entries = judged_by(known_entries(corpus_folders(), known, ignored), basis_of(installed(), options.expect))
         corpus = with_corrections(entries, chosen(options.corrections))
-        afterwards = Concluding(options, corpus, earlier, reporter.say)
-        if minimize:
-            tally = run_campaign(options, corpus, reporter.case, afterwards, workers=workers, goes_on=_goes_on)
-        else:
-            tally = run_campaign(options, corpus, reporter.case, workers=workers, goes_on=_goes_on)
-    report = _reported(out, corpus)
+        afterwards = Concluding(options, corpus, earlier, reporter.say) if minimize else nothing_more
+        tally = run_campaign(options, corpus, reporter.case, afterwards, workers=workers, goes_on=goes_on)
+    report = reported(out, corpus)
     finish(
         tally,
         json_file,
@@ -187,10 +177,6 @@ def fuzz(
         targets=list(options.targets),
         corrections=list(options.corrections),
     )
-
-
-def _goes_on() -> str:
-    return f"go on with: {command(adding=('--resume',))}"
 
 
 def _workers_of(address: str, corrections: Sequence[str], context: click.Context) -> Callable[[int], CaseRunner]:
@@ -208,57 +194,3 @@ def _workers_of(address: str, corrections: Sequence[str], context: click.Context
             raise BadInput("--correction", f"{word} is a file that the nodes do not have", "run it without --cluster")
     pool = connected(address, lambda text: click.echo(f"armdiff: {text}", err=True))
     return lambda _: pool
-
-
-def _reported(out: Path, corpus: Sequence[Entry]) -> str:
-    """Write the run's reports; what keeps them from being written must not keep the results from being told."""
-    try:
-        verdict = write(make_report(read_run(out), corpus, previous_run(out)), out)
-    except ArmdiffError as error:
-        return f"no report: {error}"
-    return f"report {verdict.files[0]}"
-
-
-_FREE = ("seconds", "max_examples")
-"""What a resumed run may be given anew."""
-
-
-def _resumed(options: Options, earlier: Run, context: click.Context) -> Options:
-    """The options of the run to go on with.
-
-    :raises BadInput: another release is installed, or an option says otherwise.
-    """
-    if (then := earlier.info.releases) != (now := dict(installed())):
-        [name, *_] = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
-        raise BadInput(
-            f"{earlier.folder}: releases",
-            f"{name} was {then.get(name, 'not installed')} and is {now.get(name, 'not installed')}",
-            "install what it was, or start a new run with another --out",
-        )
-    asked = {**msgspec.structs.asdict(earlier.info.asked)}
-    for name, parameter in _PARAMETERS.items():
-        given = context.get_parameter_source(parameter) not in (None, click.core.ParameterSource.DEFAULT)
-        if given and name not in _FREE and getattr(options.asked, name) != asked[name]:
-            option = (
-                f"--{parameter.replace('_', '-')}".removesuffix("s") if parameter == "targets" else f"--{parameter}"
-            )
-            raise BadInput(option, "differs from the run to go on with", "leave it out, or start a new run")
-        if given:
-            asked[name] = getattr(options.asked, name)
-    return replace(options, **asked)
-
-
-_PARAMETERS = {
-    "targets": "targets",
-    "max_examples": "max_examples",
-    "seconds": "seconds",
-    "seed": "seed",
-    "shard": "shard",
-    "probes": "probes",
-    "strict": "strict",
-    "ethos_u_engine": "engine",
-    "corrections": "corrections",
-    "expect": "expect",
-    "steer": "steer",
-}
-"""Field of ``Asked`` -> parameter of the verb."""

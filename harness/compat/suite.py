@@ -12,20 +12,18 @@ Imports torch and executorch: only worker processes import this module.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
 
-from harness.case.errors import BadInput, CannotRun
+from harness.case.errors import BadInput
+from harness.compat.suite_files import upstream_tests
 
-PACKAGE = "executorch.backends.arm.test"
 _NO_TOOL = ("Did not find ", "VKML environment is not set")
 """How the reason of a mark begins that is for want of a tool which armdiff does not use (an FVP, Vulkan)."""
 _OF_FLOATS = ("bf16", "fp8e4m3", "fp8e5m2", "fft", "cf")
@@ -61,18 +59,6 @@ class Missed:
 
     test: str
     why: str
-
-
-def upstream_tests() -> Path:
-    """Where the installed wheel has its tests of the Arm backend.
-
-    :raises CannotRun: it has none.
-    """
-    spec = importlib.util.find_spec(PACKAGE)
-    folder = next(iter(spec.submodule_search_locations or ()), None) if spec is not None else None
-    if folder is None:
-        raise CannotRun(f"the installed executorch has no {PACKAGE}; use a release whose wheel has it, such as 1.5.1")
-    return Path(folder)
 
 
 def collect(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -20,11 +21,16 @@ STEP_MARGIN = 1.0e-3
 """Ends of envelopes of quantized outputs lie on the code grid: any fraction of a step will do."""
 
 
+Measure = Literal["step", "unit", "float32 epsilon"]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One output of one leg on one evaluation input, judged element by element.
 
-    :param unit: value of one step (or, for a float output, of one float32 epsilon of its largest value).
+    :param unit: value of one of what ``measure`` names.
+    :param measure: a ``step`` of a quantized output, a ``unit`` of an integer one, a ``float32 epsilon`` of a float
+        output's largest value.
     :param excess: how far outside the envelope each element is, in units; 0 inside or not judged.
     :param bound: widest distance from the reference that the envelope allows, in units, over
         judged elements.
@@ -33,11 +39,16 @@ class Comparison:
     item: EvaluationInput
     output: int
     unit: float
-    steps: bool
+    measure: Measure
     excess: Array
     bound: float
     unsound: int
     unjudged: int
+
+    @property
+    def steps(self) -> bool:
+        """Is the output quantized?"""
+        return self.measure == "step"
 
 
 def margin(envelope: Envelope, unit: float, steps: bool) -> Array:
@@ -50,8 +61,11 @@ def compare(
     item: EvaluationInput, output: int, got: Array, wanted: Array, envelope: Envelope, domain: Domain | None
 ) -> Comparison:
     """Judge one output array against its envelope."""
+    measure: Measure = "step" if domain is not None else "unit" if wanted.dtype.kind in "iub" else "float32 epsilon"
     if domain is not None:
         unit = domain.scale
+    elif measure == "unit":
+        unit = 1.0
     else:
         unit = float(np.max(np.abs(wanted), initial=0.0)) * 2.0**-23 or 2.0**-126
     exact, reference = got.astype(np.float64), wanted.astype(np.float64)
@@ -63,9 +77,7 @@ def compare(
         excess = np.where(sound, np.maximum(np.nan_to_num(outside, nan=np.inf), 0.0), 0.0) / unit
         width = np.maximum(envelope.high - reference, reference - envelope.low)
     bound = float(np.max(np.where(sound, width, 0.0), initial=0.0)) / unit
-    return Comparison(
-        item, output, unit, domain is not None, excess, bound, int(np.sum(judged & ~sound)), int(np.sum(~judged))
-    )
+    return Comparison(item, output, unit, measure, excess, bound, int(np.sum(judged & ~sound)), int(np.sum(~judged)))
 
 
 def comparisons(

@@ -19,6 +19,7 @@ import copy
 import runpy
 import sys
 from collections.abc import Callable, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import msgspec
 import torch
 from safetensors.numpy import save_file
 
+from harness.case.arrays import Array
 from harness.case.call_sites import CallSite, write_call_sites
 from harness.case.case import Case, Distribution, encode_case
 from harness.case.checking import check_case
@@ -36,16 +38,39 @@ from harness.pipeline.state import state_kept
 from harness.workers.exported_graph import array_of, graph_of
 from harness.workers.protocol import Captured, CaptureTask
 
+TENSORS = "tensors.safetensors"
+
+
+@dataclass(frozen=True)
+class CapturedModel:
+    """A model as a case, not written yet.
+
+    :param tensors: by the names that the case has for them.
+    :param floats: the nodes that ``configure`` leaves float.
+    :param sites: where each call is made, by its node's name.
+    """
+
+    case: Case
+    tensors: dict[str, Array]
+    floats: tuple[str, ...]
+    sites: dict[str, CallSite]
+
 
 def capture_file(task: CaptureTask) -> Captured:
     """Capture ``task.file`` into ``task.folder``/case.json and tensors.safetensors.
 
     :raises BadInput: what is wrong with the file.
     """
-    return _captured(load_file(Path(task.file)), Path(task.file), Path(task.folder), task.target, task.recipe)
+    file = Path(task.file)
+    return _written(_captured(load_file(file), file, task.target, task.recipe), Path(task.folder))
 
 
 def capture_model(names: dict[str, Any], where: str, folder: Path, target: str, recipe: str) -> Captured:
+    """Capture a model at hand into ``folder``, as ``captured_model`` does."""
+    return _written(captured_model(names, where, target, recipe), folder)
+
+
+def captured_model(names: dict[str, Any], where: str, target: str, recipe: str) -> CapturedModel:
     """Capture a model at hand: ``names`` holds what a user's file would define. The model is left as it was.
 
     :param where: what messages call its origin.
@@ -54,10 +79,18 @@ def capture_model(names: dict[str, Any], where: str, folder: Path, target: str, 
     file = Path(where)
     own = {**names, "model": copy.deepcopy(names["model"])}
     _check_names(file, own)
-    return _captured(own, file, folder, target, recipe)
+    return _captured(own, file, target, recipe)
 
 
-def _captured(names: dict[str, Any], file: Path, folder: Path, target: str, recipe_words: str) -> Captured:
+def _written(made: CapturedModel, folder: Path) -> Captured:
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(made.tensors, folder / TENSORS)
+    (folder / "case.json").write_bytes(encode_case(made.case))
+    write_call_sites(folder, made.sites)
+    return Captured(case=str(folder / "case.json"), float_nodes=made.floats)
+
+
+def _captured(names: dict[str, Any], file: Path, target: str, recipe_words: str) -> CapturedModel:
     exported = _export(file, names)
     captured = graph_of(str(file), exported)
     graph, tensors = captured.graph, dict(captured.tensors)
@@ -81,15 +114,11 @@ def _captured(names: dict[str, Any], file: Path, folder: Path, target: str, reci
             item.name: Distribution(kind="recorded", parameters={"prefix": f"calibration.{item.name}"})
             for item in graph.inputs
         },
-        tensors="tensors.safetensors",
+        tensors=TENSORS,
         note=f"captured from {file.name}; holds the weights of that model",
     )
     check_case(case)
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, folder / "tensors.safetensors")
-    (folder / "case.json").write_bytes(encode_case(case))
-    write_call_sites(folder, _call_sites(exported, nodes, file, type(names["model"]).__name__))
-    return Captured(case=str(folder / "case.json"), float_nodes=floats)
+    return CapturedModel(case, tensors, floats, _call_sites(exported, nodes, file, type(names["model"]).__name__))
 
 
 def _call_sites(exported: Any, nodes: Set[str], file: Path, model: str) -> dict[str, CallSite]:

@@ -61,6 +61,8 @@ from harness.workers.protocol import (
     Masked,
     MaskTask,
     Question,
+    SuiteFile,
+    SuiteTask,
     SweepTask,
     Swept,
     SweptCase,
@@ -288,6 +290,10 @@ class Pool:
         captured = refused(task, late_capture(task, answer.log) if late else _told(task, answer))
         assert isinstance(captured, Captured)
         return captured
+
+    def take(self, task: SuiteTask) -> SuiteFile:
+        """Have a worker capture what upstream's tests in a file are about."""
+        return result_of(self._executor.submit(self._answered, task, SuiteFile))
 
     def emit(self, task: EmitTask) -> Emitted:
         """Have a worker lower a case."""

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.case.errors import CannotRun
-from harness.workers.protocol import Answer, CaptureTask, Question, Run, Stage, receive, send
+from harness.workers.protocol import Answer, CaptureTask, Question, Run, Stage, SuiteTask, receive, send
 
 Listener = Callable[[Question, str, str], None]
 """Is told the question, the stage that begins, and the run of the case that it belongs to (empty for the first); an
@@ -114,7 +114,7 @@ class Worker:
         assert self.process.stdout
         self._printed_before = size_of(self.log)  # what earlier cases printed says nothing about this one
         stage, run, answered = "start", "", threading.Event()
-        limit = task.seconds + _DUMPING if isinstance(task, CaptureTask) else self.limits.seconds
+        limit = task.seconds + _DUMPING if isinstance(task, CaptureTask | SuiteTask) else self.limits.seconds
         watch = threading.Thread(target=self._watch, args=(answered, limit), daemon=True)
         watch.start()
         try:

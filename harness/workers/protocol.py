@@ -65,6 +65,51 @@ class CaptureTask(msgspec.Struct, frozen=True, kw_only=True, tag="capture"):
     seconds: float = 120.0
 
 
+class SuiteTask(msgspec.Struct, frozen=True, kw_only=True, tag="suite"):
+    """Capture what upstream's tests in one file are about (``harness.campaign.suite``).
+
+    :param file: from upstream's test folder, such as ``ops/test_abs.py``.
+    :param folder: where cases and their tensors are written.
+    :param targets: each subject becomes a case for each of these that takes its recipe.
+    :param words: only tests whose name has one of them (none: all).
+    :param seconds: how long that may take together.
+    """
+
+    file: str
+    folder: str
+    targets: tuple[str, ...]
+    words: tuple[str, ...] = ()
+    seconds: float = 600.0
+
+
+class SuiteTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken of one of upstream's tests.
+
+    :param test: pytest's name of it, from upstream's test folder.
+    :param cases: the case's file for each target, by name and without the folder; a test of the same module, inputs
+        and recipe has the same.
+    :param recipe: the recipe that the test means.
+    :param other: what of the test's own quantization no recipe says; empty if nothing.
+    :param expected: why upstream expects the test to fail; None if it does not.
+    :param why: why there is no case, in one line; empty if there is one.
+    """
+
+    test: str
+    cases: dict[str, str] = {}
+    recipe: str = ""
+    other: str = ""
+    expected: str | None = None
+    why: str = ""
+
+
+class SuiteFile(msgspec.Struct, frozen=True, kw_only=True, tag="suite file"):
+    """What was taken of one of upstream's test files; ``problem`` says in one line why nothing could be."""
+
+    file: str
+    tests: tuple[SuiteTest, ...] = ()
+    problem: str | None = None
+
+
 class EmitTask(msgspec.Struct, frozen=True, kw_only=True, tag="emit"):
     """Lower a case and hand back its program.
 
@@ -285,15 +330,15 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
     resident: int = 0
 
 
-Question = Task | CaptureTask | EmitTask | CompareTask | SweepTask | TimeTask | MaskTask
-Answer = CaseResult | Captured | Emitted | Compared | Swept | Timed | Masked
+Question = Task | CaptureTask | SuiteTask | EmitTask | CompareTask | SweepTask | TimeTask | MaskTask
+Answer = CaseResult | Captured | SuiteFile | Emitted | Compared | Swept | Timed | Masked
 Message = Question | Stage | Run | Answer
 
 
 def named_by(task: Question) -> str:
     """The file that a task is about, for messages."""
     match task:
-        case CaptureTask():
+        case CaptureTask() | SuiteTask():
             return task.file
         case SweepTask() | TimeTask():
             return task.cases[0] if len(task.cases) == 1 else f"{task.cases[0]} and {len(task.cases) - 1} more"
@@ -307,6 +352,8 @@ def refused(task: Question, problem: str) -> Answer:
             return Emitted(problem=problem)
         case CaptureTask():
             return Captured(problem=problem)
+        case SuiteTask():
+            return SuiteFile(file=task.file, problem=problem)
         case CompareTask():
             return Compared(case=task.case, problem=problem)
         case SweepTask():

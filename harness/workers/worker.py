@@ -38,6 +38,7 @@ from harness.workers.protocol import (
     MaskTask,
     Run,
     Stage,
+    SuiteTask,
     SweepTask,
     Task,
     named_by,
@@ -55,6 +56,7 @@ _HANDLERS = {
     CompareTask: ("harness.campaign.certify.comparing", "compare"),
     EmitTask: ("harness.workers.emission", "emit_program"),
     MaskTask: ("harness.workers.emission", "mask_case"),
+    SuiteTask: ("harness.campaign.suite.taking", "take"),
     SweepTask: ("harness.campaign.breadth.sweeping", "sweep"),
 }
 """Module and function that answer a kind of task. Named, not imported: some are above this room."""
@@ -122,7 +124,7 @@ def _serve(task: object, announce: _Announced, cache: WorkerCache, remembered: R
 
     What the toolchain raises where that is not expected ends the process: the pool makes a finding of it.
     """
-    assert isinstance(task, (Task, CaptureTask, EmitTask, CompareTask, SweepTask, MaskTask))
+    assert isinstance(task, (Task, CaptureTask, SuiteTask, EmitTask, CompareTask, SweepTask, MaskTask))
     lost: tuple[Unjudged, ...] = ()
     try:
         return _answer(task, announce, cache, remembered)
@@ -139,7 +141,7 @@ def _serve(task: object, announce: _Announced, cache: WorkerCache, remembered: R
 
 
 def _answer(
-    task: Task | CaptureTask | EmitTask | CompareTask | SweepTask | MaskTask,
+    task: Task | CaptureTask | SuiteTask | EmitTask | CompareTask | SweepTask | MaskTask,
     announce: _Announced,
     cache: WorkerCache,
     remembered: Remembered,
@@ -156,7 +158,7 @@ def _answer(
             return capture_file(task)
         finally:
             faulthandler.cancel_dump_traceback_later()
-    with applied(chosen(() if isinstance(task, (CompareTask, MaskTask)) else task.corrections)):
+    with applied(chosen(() if isinstance(task, (CompareTask, MaskTask, SuiteTask)) else task.corrections)):
         if isinstance(task, Task):
             return run_task(task, announce, cache, remembered, announce.run)
         module, function = _HANDLERS[type(task)]

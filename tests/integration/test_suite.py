@@ -1,10 +1,16 @@
 """Upstream's own tests as subjects: their modules, inputs, targets and recipes, and nothing of them runs."""
 
+import json
+
 import pytest
 import torch
+from click.testing import CliRunner
 
+from harness.campaign.run_folder import read_run
 from harness.case.errors import BadInput
-from harness.compat.suite import Missed, collect, upstream_tests
+from harness.cli.command import main
+from harness.compat.suite import Missed, collect
+from harness.compat.suite_files import upstream_tests
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +50,38 @@ def test_a_path_that_is_none_is_refused_in_one_line():
     with pytest.raises(BadInput, match="cannot be collected by pytest"):
         collect(["ops/test_nothing.py"], lambda subject: None)
     assert (upstream_tests() / "ops").is_dir()
+
+
+def test_the_verb_judges_what_the_tests_are_about_and_says_what_it_could_not_take(tmp_path):
+    words = [
+        "ops/test_abs.py",
+        "ops/test_t_copy.py",
+        "misc/test_compile_spec.py",
+        "-k",
+        "_tosa_",
+        "-k",
+        "u55",
+        "-k",
+        "compile_spec",
+    ]
+    asked = ["suite", *words, "--out", str(tmp_path / "run"), "--jobs", "1", "--target", "TOSA-1.0+INT"]
+    ended = CliRunner().invoke(main, [*asked, "--probes", "none", "--json", str(tmp_path / "run.json")])
+    assert ended.exit_code == 0, ended.output
+    data = json.loads((tmp_path / "run.json").read_text())
+    first, second, third = data["files"]
+    assert (first["file"], first["cases"], first["judged"]) == ("ops/test_abs.py", 6, 6)
+    assert second["cases"] == second["judged"] > 0
+    assert {"no chosen target takes its recipe, float"} == {*first["refused"]}
+    assert {*third["refused"]} == {"it runs no pipeline"}
+    assert data["problems"] == []
+    by_test = {test["test"]: test["cases"] for test in first["tests"]}
+    assert by_test["ops/test_abs.py::test_abs_tosa_INT[zeros]"] == by_test["ops/test_abs.py::test_abs_u55_INT[zeros]"]
+
+    run = read_run(tmp_path / "run")
+    assert len(run.done) == data["cases"]
+    assert CliRunner().invoke(main, ["report", str(tmp_path / "run")]).exit_code == 0
+    (tmp_path / "run" / "results.jsonl").write_text("")
+    taken = (tmp_path / "run" / "suite.jsonl").read_bytes()
+    assert CliRunner().invoke(main, [*asked, "--resume"]).exit_code == 0
+    assert (tmp_path / "run" / "suite.jsonl").read_bytes() == taken
+    assert [item.number for item in read_run(tmp_path / "run").done] == [item.number for item in run.done]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -166,6 +167,19 @@ def test_evaluation_holds_calibration_end_points_and_saturation() -> None:
     assert beyond.arrays[0].min() < 2 * low
     assert not beyond.in_range
     assert all(np.isfinite(item.arrays[0]).all() for item in evaluation_inputs(case))
+
+
+@pytest.mark.parametrize(("operator", "kept"), [("aten.index_put.default", True), ("aten.index.Tensor", False)])
+def test_indices_to_write_at_are_those_of_calibration(operator: str, kept: bool) -> None:
+    """Their patterns would repeat, and what is written twice at one place is unpredictable."""
+    case = case_of(Input(name="x", shape=(2,)), Input(name="at", shape=(2,), dtype="int64"), low=0.0, high=50.0)
+    [node] = case.graph.nodes
+    graph = msgspec.structs.replace(case.graph, nodes=(msgspec.structs.replace(node, operator=operator),))
+    case = msgspec.structs.replace(case, graph=graph)
+    [seen, *_] = calibration_samples(case)
+    patterned = [item.arrays[1] for item in evaluation_inputs(case) if item.origin in ("end points", "saturating")]
+    assert len(patterned) == 2
+    assert all(np.array_equal(array, seen[1]) == kept for array in patterned)
 
 
 def seed_001(join: str = "cat") -> Graph:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.evidence.inspection.constants import _against, _bias
+from harness.evidence.inspection.constants import _against, _bias, _data
 from harness.evidence.inspection.folding import folded
 from tests.unit.artifacts import block, call, constant, output, placeholder, quantize, trace, value
 
@@ -63,3 +63,31 @@ def test_a_bias_may_be_added_behind_the_convolution(added, verdict):
     start = graph.start.nodes["linear"]
     judged = list(_bias(analysis, zeros, graph_block.operators[0], start, folded(graph.start)))
     assert [item.verdict for item in judged] == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [([12] * 3, "right"), ([3] * 3, "right"), ([12, 3, 12], "unmatched"), ([5] * 3, "unmatched")],
+)
+def test_what_an_index_is_multiplied_by_is_a_product_of_sizes(stored, expected):
+    graph = trace((placeholder("x", shape=(2, 3, 4)), call("i", "aten.index.Tensor", "%x", ["%k"]), output("i")))
+    judged = _against(SimpleNamespace(trace=graph), constant("aten_full_default", stored, "INT32"), "i", {})
+    assert judged.verdict == expected
+
+
+@pytest.mark.parametrize(("stored", "expected"), [([[[7]]], "right"), ([[[8]]], "unmatched")])
+def test_an_integer_that_an_operator_reads_may_have_any_name_and_shape(stored, expected):
+    graph = trace(
+        (
+            placeholder("x"),
+            placeholder("seven", [7]),
+            call("and", "aten.bitwise_and.Tensor", "%x", "%seven"),
+            output("and"),
+        )
+    )
+    held = constant("made_by_a_pass", stored, "INT32")
+    graph_block = block(
+        ["x"], ["and"], [("BITWISE_AND", ("x", held.name), ("and",), {})], [value("x"), held, value("and")]
+    )
+    analysis = SimpleNamespace(trace=graph, block=graph_block, origins=SimpleNamespace(of={0: "and"}))
+    assert _data(analysis, held, graph_block.operators[0], folded(graph.start)).verdict == expected

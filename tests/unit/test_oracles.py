@@ -35,6 +35,20 @@ def test_numeric_sees_one_element_outside_its_envelope_and_measures_it_in_steps(
     assert "at [2]: tosa-reference 3, quantized-eager 2, 2 steps apart" in found.message
 
 
+@pytest.mark.parametrize(
+    ("dtype", "unit", "told"), [("int32", "units", "2 units"), ("float32", "epsilons", "epsilons of")]
+)
+def test_numeric_measures_what_is_not_quantized_in_its_own_unit(dtype, unit, told):
+    seen = observation([0, 1, 5], [0, 1, 7])
+    plain = replace(seen.lowering.outputs[0], domain=None)
+    legs = {name: LegResult(((leg.outputs[0][0].astype(dtype),),)) for name, leg in seen.legs.items()}
+    seen = replace(seen, legs=legs, lowering=replace(seen.lowering, outputs=(plain,)))
+    [found] = judge("numeric", seen)
+    assert found.measured["unit"] == unit
+    assert told in found.message
+    assert ("epsilon" in found.message) == (unit == "epsilons")
+
+
 def test_numeric_allows_what_the_envelope_allows():
     assert judge("numeric", observation([0.0, 1.0], [0.0, 1.5], low=[0.0, 1.0], high=[0.0, 1.5])) == []
     assert judge("numeric", observation([0.0, 1.0], [0.0, 2.0], low=[0.0, 1.0], high=[0.0, 1.5])) != []

@@ -398,3 +398,9 @@ def test_a_16_bit_table_holds_its_interpolation(name):
         value = (first + (second - first) * (codes - left * 128) / 128) * step
         assert bool((value >= result.low - 1e-9).all())
         assert bool((value <= result.high + 1e-9).all())
+
+
+def test_an_integer_output_is_held_as_float64():
+    """int8 has no absolute value of -128: a margin of it was negative, and the reference outside its own envelope."""
+    [envelope] = envelopes(_graph(lambda x: ATEN.bitwise_and.Tensor(x, x)), (np.array([-128, 3], np.int8),), "rounding")
+    assert (envelope.low.dtype, envelope.low.tolist(), envelope.high.tolist()) == (np.float64, [-128, 3], [-128, 3])

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -34,6 +36,7 @@ PARAMETERS: Mapping[str, tuple[int, ...]] = {
 }
 """Operands that the ``qparams`` oracle judges."""
 FEW = 8
+INDEXING = ("index", "index_put", "index_copy", "index_select")
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,11 @@ def _data(
     analysis: Analysis, tensor: TosaTensor, operator: TosaOperator | None, values: Mapping[str, Folded]
 ) -> JudgedConstant:
     origin = constant_origin(tensor.name, analysis.trace)
-    if origin is None and operator is not None and _of_quantization(analysis, tensor, operator):
+    if (
+        origin is None
+        and operator is not None
+        and (_of_quantization(analysis, tensor, operator) or _is_operand(analysis, tensor, operator, values))
+    ):
         return JudgedConstant(tensor.name, "right")
     if origin is None:
         return JudgedConstant(tensor.name, "unmatched", message="made by a pass from no node of the quantized graph")
@@ -264,6 +271,8 @@ def _like(analysis: Analysis, origin: str, values: Mapping[str, Folded]) -> tupl
 def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:
     start = analysis.trace.start.nodes[origin]
     wanted = values.get(origin)
+    if wanted is None and _is_stride(tensor, start, analysis):
+        return JudgedConstant(tensor.name, "right", origin=origin)
     if wanted is None:
         return JudgedConstant(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
     stored, choices = tensor.values(), decided(origin, analysis.trace.start)
@@ -289,6 +298,19 @@ def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappin
     return _compared(tensor.name, "folded constant differs", wanted.low, wanted.high, stored, origin)
 
 
+def _is_stride(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool:
+    """Is it what an index is multiplied by to become a place among all elements: a product of the operand's sizes?
+
+    The passes that rewrite ``index`` and ``index_put`` flatten what is indexed, in an order of their own.
+    """
+    stored = tensor.values()
+    if base(start) not in INDEXING or stored.dtype.kind not in "iu" or not start.refs:
+        return False
+    sizes = analysis.trace.start.nodes[start.refs[0]].shape
+    products = {prod(chosen) for count in range(len(sizes) + 1) for chosen in combinations(sizes, count)}
+    return stored.size > 0 and bool((stored == stored.flat[0]).all()) and int(stored.flat[0]) in products
+
+
 def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> bool:
     """Is it a number of a quantize or dequantize node that a pass spelled out in float arithmetic?"""
     start = analysis.trace.start.nodes.get(analysis.origins.of[operator.index] or "")
@@ -301,6 +323,16 @@ def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOpera
     numbers = np.asarray([scale, 1.0 / scale, zero_point, qparams.qmin, qparams.qmax, 0.5, 0.0])
     stored = tensor.values().astype(np.float64).reshape(-1, 1)
     return bool(np.all(np.any(np.abs(stored - numbers) <= np.abs(numbers) * 2.0**-22, axis=1)))
+
+
+def _is_operand(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, values: Mapping[str, Folded]) -> bool:
+    """Is it a constant integer that the operator's own node reads (the number of ``bitwise_and.Scalar``), reshaped?"""
+    start = analysis.trace.start.nodes.get(analysis.origins.of[operator.index] or "")
+    if start is None:
+        return False
+    stored = tensor.values()
+    wanted = [values[name] for name in start.refs if name in values and values[name].low.dtype.kind in "iub"]
+    return stored.dtype.kind in "iub" and any(same_elements(item.low, item.high, stored) for item in wanted)
 
 
 def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, origin: str) -> JudgedConstant:

@@ -248,7 +248,7 @@ class _Walk:
         if isinstance(value, Interval):
             low, high = (part.to(torch.float64).numpy() for part in (value.low, value.high))
         else:
-            low = high = np.asarray(value)
+            low = high = np.asarray(value, dtype=np.float64)  # int8 has no absolute value of -128
         return Envelope(low, high, doubts)
 
 

@@ -1,0 +1,108 @@
+"""What became of upstream's tests: a row a test file, and the reasons for what was refused.
+
+A case is in one column or several: *judged* (every output of it was), *known*, *new*, *resembling* (it has such a
+finding), *unjudged* (something of it was not judged), *failed* (armdiff itself cannot run it) and *invalid* (its module
+fails in plain eager). A test is *refused* if there is no case of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.campaign.summary import counted
+from harness.case.wording import counted_as
+from harness.triage.findings import Finding
+from harness.workers.protocol import CaseResult, SuiteFile
+
+COLUMNS = ("cases", "judged", "known", "new", "resembling", "unjudged", "failed", "invalid")
+
+
+@dataclass
+class Row:
+    """One test file.
+
+    :ivar refused: reason -> tests.
+    """
+
+    file: str
+    tests: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Row) -> None:
+        """Count another row's in this one."""
+        self.tests += other.tests
+        self.counts.update(other.counts)
+        self.refused.update(other.refused)
+
+
+def rows(taken: Sequence[SuiteFile], results: Iterable[CaseResult], findings: Sequence[Finding]) -> list[Row]:
+    """The rows, in the order of the files. A case that several files have counts for the first.
+
+    :param findings: of the results, in the state that the corpus gives them.
+    """
+    by_case: dict[str, CaseResult] = {Path(result.case).name: result for result in results}
+    states: dict[str, set[str]] = {}
+    for finding in counted(findings, strict=False):
+        states.setdefault(Path(finding.case).name, set()).add(finding.state)
+    found, seen = [], set[str]()
+    for item in taken:
+        row = Row(item.file, tests=len(item.tests))
+        if item.problem is not None:
+            row.refused[item.problem.removeprefix(f"{item.file}: ")] += 1
+        row.refused.update(test.why for test in item.tests if test.why)
+        for test in item.tests:
+            for case in test.cases.values():
+                if case in by_case and case not in seen:
+                    seen.add(case)
+                    row.counts.update(outcomes(by_case[case], states.get(case, set())))
+        found.append(row)
+    return found
+
+
+def outcomes(result: CaseResult, states: set[str]) -> list[str]:
+    """The columns that a case counts in."""
+    if result.problem is not None:
+        return ["cases", "failed"]
+    if result.invalid is not None:
+        return ["cases", "invalid"]
+    return ["cases", "unjudged" if result.unjudged else "judged", *sorted(states)]
+
+
+def lines(found: Sequence[Row]) -> list[str]:
+    """The table as text, its sum, and the reasons for refusals, the most frequent first."""
+    total = Row("all")
+    for row in found:
+        total.add(row)
+    shown = [row for row in (*found, total) if row.tests or row.refused]
+    width = max([len("test file"), *(len(row.file) for row in shown)])
+    head = ("tests", *COLUMNS, "refused")
+    table = [f"{'test file':<{width}}  " + "  ".join(head)]
+    for row in shown:
+        cells = (row.tests, *(row.counts[name] for name in COLUMNS), sum(row.refused.values()))
+        told = (f"{cell or '-':>{len(name)}}" for name, cell in zip(head, cells, strict=True))
+        table.append(f"{row.file:<{width}}  " + "  ".join(told))
+    if total.refused:
+        table += ["", "refused:"]
+        table += [f"  {counted_as(number, 'test')}: {why}" for why, number in total.refused.most_common()]
+    return table
+
+
+def as_data(found: Sequence[Row], taken: Sequence[SuiteFile]) -> list[dict[str, Any]]:
+    """The rows as JSON data, each with its tests."""
+    tests: Mapping[str, SuiteFile] = {item.file: item for item in taken}
+    import msgspec
+
+    return [
+        {
+            "file": row.file,
+            "tests": msgspec.to_builtins(tests[row.file].tests),
+            **{name: row.counts[name] for name in COLUMNS},
+            "refused": dict(row.refused),
+        }
+        for row in found
+    ]

@@ -1,5 +1,6 @@
 """``corpus/programs``: each program shows its bug with the installed Vela as its bug.toml says, and is known by it."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from harness.triage.corpus import default_corpus
 from harness.triage.known import classified, shown_kind
 from harness.triage.program_entries import program_entries, program_folders, read_program_bug
 
+MACHINE = re.compile(r"/(tmp|work|home|root)/")
 FOLDERS = program_folders()
 ACCELERATORS = {"ethos-u55": "ethos-u55-128", "ethos-u65": "ethos-u65-256", "ethos-u85": "ethos-u85-256"}
 
@@ -59,7 +61,11 @@ def test_its_files_are_there_and_say_the_same(folder: Path):
     assert encode(program)
     report = (folder / "REPORT.md").read_text()
     assert all(step.op in report for step in program.operators)
-    assert "/tmp" not in report
+    script = (folder / "repro.py").read_text()
+    compile(script, "repro.py", "exec")
+    assert "import harness" not in script
+    assert "from harness" not in script
+    assert not MACHINE.search(script + report)
 
 
 def test_versions_that_are_not_listed_are_those_before_them():

@@ -14,7 +14,7 @@ from harness.case.sampling import calibration_samples, evaluation_inputs
 from harness.reports.bugs.script import form_of, stable_part, write_script
 from harness.reports.bugs.values import Values
 from harness.reports.bugs.verifying import VALUES
-from harness.triage.corpus import default_corpus
+from harness.triage.corpus import default_corpus, entries
 from tests.unit.bugs import ETHOS, MACHINE, NUMERIC, RELEASES, VELA, case, found
 
 MAY_IMPORT = {*sys.stdlib_module_names, "executorch", "numpy", "torch", "torchao", "tosa", "tosa_reference_model"}
@@ -94,7 +94,10 @@ def test_a_script_that_cannot_show_its_bug_says_what_can():
     assert "return 3" not in script("duplicate")
 
 
-@pytest.mark.parametrize("file", sorted(default_corpus().glob("*/*/repro.py")), ids=lambda file: file.parent.name)
+SCRIPTS = [file for entry in entries([default_corpus()]) if (file := entry.folder / "repro.py").exists()]
+
+
+@pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.parent.name)
 def test_the_scripts_of_the_corpus_run_alone_and_are_those_of_its_reports(file):
     text, report = file.read_text(), file.with_name("REPORT.md").read_text()
     assert_runs_alone(text)

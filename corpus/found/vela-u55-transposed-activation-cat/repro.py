@@ -1,4 +1,4 @@
-"""Vela writes an activation behind a pool into a concatenation without its strides (Ethos-U55)
+"""Vela writes an activation behind a transpose into a part of a tensor without its strides (Ethos-U55, U65)
 
 Needs executorch 1.5.1, torch 2.13.0+cpu, torchao 0.18.0, ethos-u-vela 5.1.0, tosa-tools 2026.5.0.
 Exit status 1: the bug shows; 0: it does not. 3: it needs an Ethos-U to show.

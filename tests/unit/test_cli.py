@@ -119,6 +119,7 @@ def test_fuzz_runs_on_releases_of_no_known_line_and_says_what_it_expects(monkeyp
         monkeypatch.setattr(module, name, lambda *_: None)
     newer = {**line_named("default").releases, "ethos-u-vela": "5.3.0"}
     monkeypatch.setattr(module, "installed", lambda: newer)
+    monkeypatch.setattr("harness.cli.campaigns.installed", lambda: newer)
     monkeypatch.setattr(module, "run_campaign", campaign)
     result = CliRunner().invoke(main, ["fuzz", "--out", str(tmp_path / "out"), *options])
     assert result.exit_code == 0, result.output

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.evidence.inspection.constants import _against, _bias, _data
+from harness.evidence.inspection.constants import _against, _bias, _data, _weight
 from harness.evidence.inspection.folding import folded
 from tests.unit.artifacts import block, call, constant, output, placeholder, quantize, trace, value
 
@@ -91,3 +91,9 @@ def test_an_integer_that_an_operator_reads_may_have_any_name_and_shape(stored, e
     )
     analysis = SimpleNamespace(trace=graph, block=graph_block, origins=SimpleNamespace(of={0: "and"}))
     assert _data(analysis, held, graph_block.operators[0], folded(graph.start)).verdict == expected
+
+
+@pytest.mark.parametrize(("stored", "expected"), [([1, 1], "right"), ([1, 2], "wrong")])
+def test_the_kernel_that_a_cumsum_becomes_holds_ones(stored, expected):
+    start = call("sum", "aten.cumsum.default", "%x", 1)
+    assert _weight(SimpleNamespace(), constant("kernel", [[stored]]), None, start, {}).verdict == expected

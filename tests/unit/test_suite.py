@@ -29,6 +29,9 @@ def taken(file, *cases, **words):
     )
 
 
+UPSTREAM = " (upstream expects it to fail: MLETORCH-1)"
+
+
 class Taking(InProcess, Pool):
     """A pool that takes what it is told to, and remembers of which files."""
 
@@ -178,8 +181,10 @@ def result(name, **words):
 
 @pytest.fixture
 def rows():
+    first = taken("ops/a.py", QUANTIZED, QUANTIZED, FLOAT)
+    marked = msgspec.structs.replace(first.tests[1], expected="MLETORCH-1")
     files = [
-        taken("ops/a.py", QUANTIZED, QUANTIZED, FLOAT),
+        msgspec.structs.replace(first, tests=(first.tests[0], marked, first.tests[2])),
         msgspec.structs.replace(taken("ops/b.py", FLOAT), tests=(SuiteTest(test="t", why="no tensors"),) * 2),
         SuiteFile(file="ops/c.py", problem="ops/c.py: cannot be collected"),
     ]
@@ -202,10 +207,12 @@ def test_the_table_has_a_row_a_file_the_sum_and_the_reasons(rows):
     text = table.lines(found)
     assert [line.split()[0] for line in text[:5]] == ["test", "ops/a.py", "ops/b.py", "ops/c.py", "all"]
     assert text[4].split() == ["all", "5", "3", "1", "1", "1", "-", "1", "1", "-", "3"]
-    assert text[6:] == ["refused:", "  2 tests: no tensors", "  1 test: cannot be collected"]
+    assert text[6:9] == ["new and resembling findings are of:", f"  ops/a.py::t0{UPSTREAM}", ""]
+    assert text[9:] == ["refused:", "  2 tests: no tensors", "  1 test: cannot be collected"]
     data = table.as_data(found, files)
     assert (data[0]["judged"], data[1]["refused"]) == (1, {"no tensors": 2})
     assert data[0]["tests"][0]["cases"] == QUANTIZED
+    assert data[0]["counting"] == {"ops/a.py::t0": "MLETORCH-1"}
 
 
 # ---- the verb -------------------------------------------------------------------------------------------------------

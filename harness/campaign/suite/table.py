@@ -26,18 +26,21 @@ class Row:
     """One test file.
 
     :ivar refused: reason -> tests.
+    :ivar counting: tests of cases with a finding that counts, each with why upstream expects it to fail, if it does.
     """
 
     file: str
     tests: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    counting: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: Row) -> None:
         """Count another row's in this one."""
         self.tests += other.tests
         self.counts.update(other.counts)
         self.refused.update(other.refused)
+        self.counting.update(other.counting)
 
 
 def rows(taken: Sequence[SuiteFile], results: Iterable[CaseResult], findings: Sequence[Finding]) -> list[Row]:
@@ -60,8 +63,15 @@ def rows(taken: Sequence[SuiteFile], results: Iterable[CaseResult], findings: Se
                 if case in by_case and case not in seen:
                     seen.add(case)
                     row.counts.update(outcomes(by_case[case], states.get(case, set())))
+                    if states.get(case, set()) - {"known"}:
+                        row.counting[test.test] = _expected(item, case)
         found.append(row)
     return found
+
+
+def _expected(taken: SuiteFile, case: str) -> str:
+    """Why upstream expects one of the tests of a case to fail; empty if it expects of none."""
+    return next((test.expected for test in taken.tests if case in test.cases.values() and test.expected), "")
 
 
 def outcomes(result: CaseResult, states: set[str]) -> list[str]:
@@ -86,6 +96,10 @@ def lines(found: Sequence[Row]) -> list[str]:
         cells = (row.tests, *(row.counts[name] for name in COLUMNS), sum(row.refused.values()))
         told = (f"{cell or '-':>{len(name)}}" for name, cell in zip(head, cells, strict=True))
         table.append(f"{row.file:<{width}}  " + "  ".join(told))
+    if total.counting:
+        table += ["", "new and resembling findings are of:"]
+        for test, why in total.counting.items():
+            table.append(f"  {test}" + (f" (upstream expects it to fail: {why})" if why else ""))
     if total.refused:
         table += ["", "refused:"]
         table += [f"  {counted_as(number, 'test')}: {why}" for why, number in total.refused.most_common()]
@@ -103,6 +117,7 @@ def as_data(found: Sequence[Row], taken: Sequence[SuiteFile]) -> list[dict[str, 
             "tests": msgspec.to_builtins(tests[row.file].tests),
             **{name: row.counts[name] for name in COLUMNS},
             "refused": dict(row.refused),
+            "counting": row.counting,
         }
         for row in found
     ]

@@ -30,13 +30,15 @@ from harness.corrections.source import Edited, edited_modules
 _MISSING = object()
 _WRAPS = ("fget", "__wrapped__", "__func__")
 _active: list[tuple[Correction, ...]] = []
+_ours: set[CodeType] = set()
+"""Code that was compiled here: of corrections, and what ``harness.corrections.touching`` makes of a function."""
 
 
 @contextmanager
 def applied(corrections: Sequence[Correction]) -> Iterator[None]:
     """Apply several corrections together, in order, on top of those of the blocks around this one.
 
-    :raises CannotRun: the installed code is not what one of them was written for.
+    :raises CannotRun: the code, installed or in memory, is not what one of them was written for.
     """
     around = _active[-1] if _active else ()
     together = (*around, *(item for item in corrections if item not in around))
@@ -46,7 +48,7 @@ def applied(corrections: Sequence[Correction]) -> Iterator[None]:
             loaded = importlib.import_module(item.module)
             _define_new(loaded, item, stack)
             for place in item.places:
-                _replace(loaded, place, item.after, stack)
+                _replace(loaded, place, item, stack)
         _active.append(together)
         stack.callback(_active.pop)
         yield
@@ -68,10 +70,20 @@ def _owner(module: ModuleType, place: str) -> tuple[Any, str]:
     return owner, name
 
 
-def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> None:
+def is_as_installed(function: FunctionType, item: Edited, place: str) -> bool:
+    """Has nobody but corrections changed a loaded function?"""
+    return function.__code__ in _ours or function.__code__ == code_in(item.module, item.before, place)
+
+
+def _replace(module: ModuleType, place: str, item: Edited, stack: ExitStack) -> None:
     function = function_at(module, place)
     if function is not None:
-        before, after = function.__code__, code_in(module.__name__, text, place)
+        if not is_as_installed(function, item, place):
+            raise CannotRun(
+                f"{module.__name__}:{place} was changed in memory, and a correction would undo that; apply "
+                "corrections before anything else patches the function"
+            )
+        before, after = function.__code__, code_in(module.__name__, item.after, place)
         if (before.co_freevars, _signature(before)) != (after.co_freevars, _signature(after)):
             raise CannotRun(
                 f"{module.__name__}:{place}: a correction changes what the function takes or closes over; "
@@ -81,7 +93,7 @@ def _replace(module: ModuleType, place: str, text: str, stack: ExitStack) -> Non
         stack.callback(setattr, function, "__code__", before)
         return
     owner, name = _owner(module, place)
-    node = node_at(tree_of(text), place)
+    node = node_at(tree_of(item.after), place)
     assert isinstance(node, (ast.Assign, ast.AnnAssign))
     assert node.value is not None
     value = eval(compile(ast.Expression(node.value), str(file_of(module.__name__)), "eval"), vars(module))
@@ -138,7 +150,9 @@ def code_in(module: str, text: str, place: str) -> CodeType:
 
 def compiled(module: str, tree: ast.Module, place: str) -> CodeType:
     """The code object of a function in a tree of a module's text."""
-    return code_of(compile(tree, str(file_of(module)), "exec", dont_inherit=True), place)
+    code = code_of(compile(tree, str(file_of(module)), "exec", dont_inherit=True), place)
+    _ours.add(code)
+    return code
 
 
 def code_of(module: CodeType, place: str) -> CodeType:

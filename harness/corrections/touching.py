@@ -24,7 +24,7 @@ from types import CodeType
 from typing import Literal
 
 from harness.compat.sources import Place, alone, node_at, source_of, text_of, tree_of
-from harness.corrections.applying import code_in, compiled, function_at
+from harness.corrections.applying import code_in, compiled, function_at, is_as_installed
 from harness.corrections.correction import Correction
 from harness.corrections.source import Edited, edited_modules
 
@@ -53,7 +53,7 @@ def touched(corrections: Sequence[Correction]) -> Iterator[set[Place]]:
             module = importlib.import_module(item.module)
             for place in item.places:
                 function = function_at(module, place)
-                if function is None or function.__code__ != code_in(item.module, item.before, place):
+                if function is None or not is_as_installed(function, item, place):
                     _seen.add((item.module, place))
                     continue
                 stack.callback(setattr, function, "__code__", function.__code__)

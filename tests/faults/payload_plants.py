@@ -19,6 +19,7 @@ OPERATIONS = (*CONVOLUTIONS, POOL, ELEMENTWISE)
 Stream = Callable[[Commands, Accelerator], Commands]
 
 NUMERIC, STREAM = "numeric/differs from the TOSA reference", "stream"
+U55_ELEMENTWISE = Drawn("ethos-u55-128", 30, 5)
 MEASURED = Drawn("ethos-u55-128", 4242, 40)
 U55, U55_TABLES, U85 = Drawn("ethos-u55-128", 2, 3), Drawn("ethos-u55-128", 3, 3), Drawn("ethos-u85-256", 2, 3)
 
@@ -126,6 +127,7 @@ PLANTS = (
         "the second operand's zero point is one too large",
         NUMERIC,
         at_operations((ELEMENTWISE,), "SET_IFM2_ZERO_POINT", "value", lambda value: value + 1),
+        U55_ELEMENTWISE,
         here=("RESCALE",),
     ),
     _plant(
@@ -159,9 +161,10 @@ PLANTS = (
         "the scale of an elementwise output is off by 1/64",
         NUMERIC,
         at_operations((ELEMENTWISE,), "SET_OFM_SCALE", "scale", lambda value: value + (value >> 6)),
+        U55_ELEMENTWISE,
         here=("RESCALE",),
     ),
-    _constant("table-entry", "one entry of a table is wrong", ("TABLE",), U55_TABLES, "TABLE"),
+    _constant("table-entry", "one entry of a table is wrong", ("TABLE",), Drawn("ethos-u55-128", 13, 4), "TABLE"),
     _constant("weight", "one weight is wrong", ("CONV2D", "DEPTHWISE_CONV2D"), U55, "RESCALE"),
     _plant(
         "ofm-depth",

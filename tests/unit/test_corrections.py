@@ -171,6 +171,14 @@ def test_a_changed_signature_is_refused(upstream):
     assert upstream.double(2) == 4
 
 
+def test_a_function_that_somebody_else_changed_in_memory_is_not_put_right(upstream, monkeypatch):
+    """A correction would undo a fault that is planted there, and so prove it to be the correction's bug."""
+    monkeypatch.setattr(upstream.double, "__code__", (lambda value: value * 7).__code__)
+    with pytest.raises(CannotRun, match=r"passes:double was changed in memory"):
+        applied([correction(change("double", ("value * 2", "value * 3")))]).__enter__()
+    assert upstream.double(1) == 7
+
+
 def test_a_release_that_needs_nothing_is_left_alone(upstream):
     other = Correction("old", (), "c", "c", (Change("executorch_like.passes", "double", {"1.0.0": "0"}, ()),), ((),))
     assert edited_modules((other,)) == ()

@@ -12,6 +12,9 @@ import sys
 import traceback
 from typing import IO, NoReturn
 
+_inherited: list[object] = []
+"""In a fork: streams whose buffers are the other process's. Whoever drops one has it write them, and close descriptor 1."""
+
 
 class Forked:
     """A fork of this process that serves, with what is used of ``subprocess.Popen``."""
@@ -53,6 +56,7 @@ def _serve_for_ever(questions: int, answers: int, log: int) -> NoReturn:
         for descriptor, number in ((questions, 0), (answers, 1), (log, 2)):
             os.dup2(descriptor, number)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        _inherited[:] = sys.stdout, sys.stderr
         sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - for what the binding prints
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)

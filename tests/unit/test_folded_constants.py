@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.evidence.inspection.constants import _against, _bias, _data, _weight
+from harness.evidence.inspection.constants import _against, _bias, _data, _pad_value, _weight
 from harness.evidence.inspection.folding import folded
 from tests.unit.artifacts import block, call, constant, output, placeholder, quantize, trace, value
 
@@ -115,3 +115,11 @@ def test_a_number_that_a_float_operator_reads_is_right_in_float_only(dtype, held
     graph_block = block(["y"], ["mul"], [("MUL", ("y", made.name), ("mul",), {})], [value("y"), made, value("mul")])
     analysis = SimpleNamespace(trace=graph, block=graph_block, origins=SimpleNamespace(of={0: "sum"}))
     assert _data(analysis, made, graph_block.operators[0], {}).verdict == expected
+
+
+@pytest.mark.parametrize(("stored", "expected"), [(-128, "right"), (0, "unmatched")])
+def test_a_maximum_is_padded_with_the_lowest_code(stored, expected):
+    pool = call("pool", "aten.max_pool2d.default", "%x", [3, 3])
+    graph = trace((placeholder("x"), pool, quantize("q", "%pool", 0.5, 0), output("q")))
+    analysis = SimpleNamespace(trace=graph, origins=SimpleNamespace(of={0: "pool"}))
+    assert _pad_value(analysis, constant("padding", [stored]), SimpleNamespace(index=0)).verdict == expected

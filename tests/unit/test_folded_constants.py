@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.evidence.inspection.constants import _against, _bias, _data, _weight
+from harness.evidence.inspection.constants import _against, _bias, _data, _pad_value, _weight
 from harness.evidence.inspection.folding import folded
 from tests.unit.artifacts import block, call, constant, output, placeholder, quantize, trace, value
 
@@ -97,3 +97,29 @@ def test_an_integer_that_an_operator_reads_may_have_any_name_and_shape(stored, e
 def test_the_kernel_that_a_cumsum_becomes_holds_ones(stored, expected):
     start = call("sum", "aten.cumsum.default", "%x", 1)
     assert _weight(SimpleNamespace(), constant("kernel", [[stored]]), None, start, {}).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "held", "expected"),
+    [
+        ("float32", ([[1.5]], "FP32"), "right"),
+        ("float32", ([[1.25]], "FP32"), "unmatched"),
+        ("float32", ([[1]], "INT8"), "unmatched"),
+    ],
+)
+def test_a_number_that_a_float_operator_reads_is_right_in_float_only(dtype, held, expected):
+    """In codes it would be right by chance."""
+    node = call("sum", "aten.add.Tensor", "%x", "%y", dtype=dtype, kwargs={"alpha": 1.5, "other": 1})
+    graph = trace((placeholder("x"), placeholder("y"), node, output("sum")))
+    made = constant("made_by_a_pass", *held)
+    graph_block = block(["y"], ["mul"], [("MUL", ("y", made.name), ("mul",), {})], [value("y"), made, value("mul")])
+    analysis = SimpleNamespace(trace=graph, block=graph_block, origins=SimpleNamespace(of={0: "sum"}))
+    assert _data(analysis, made, graph_block.operators[0], {}).verdict == expected
+
+
+@pytest.mark.parametrize(("stored", "expected"), [(-128, "right"), (0, "unmatched")])
+def test_a_maximum_is_padded_with_the_lowest_code(stored, expected):
+    pool = call("pool", "aten.max_pool2d.default", "%x", [3, 3])
+    graph = trace((placeholder("x"), pool, quantize("q", "%pool", 0.5, 0), output("q")))
+    analysis = SimpleNamespace(trace=graph, origins=SimpleNamespace(of={0: "pool"}))
+    assert _pad_value(analysis, constant("padding", [stored]), SimpleNamespace(index=0)).verdict == expected

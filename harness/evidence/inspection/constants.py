@@ -219,13 +219,16 @@ def _shape_wrong(tensor: TosaTensor, operator: TosaOperator, what: str) -> Judge
 def _pad_value(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> JudgedConstant:
     origin = analysis.origins.of[operator.index]
     start = analysis.trace.start.nodes.get(origin or "")
+    choices = decided(start.name, analysis.trace.start) if start is not None else ()
+    pool = start is not None and base(start).startswith("max_pool") and len(choices) == 1
+    if pool and np.all(tensor.values() <= choices[0].qmin):  # what no window takes for its maximum
+        return JudgedConstant(tensor.name, "right", origin=analysis.origins.of[operator.index])
     if start is None or base(start) not in ("constant_pad_nd", "pad"):
         return JudgedConstant(
             tensor.name, "unmatched", message="a padding that no operator of the quantized graph asks for"
         )
     position = 3 if base(start) == "pad" else 2  # aten.pad names its mode first
     value = start.args[position] if len(start.args) > position else 0
-    choices = decided(start.name, analysis.trace.start)
     if not isinstance(value, (int, float)) or len(choices) != 1:
         return JudgedConstant(tensor.name, "unmatched", message="its padding value has no domain")
     wanted = quantized(np.full(tensor.shape, value, np.float64), choices[0])
@@ -329,13 +332,22 @@ def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOpera
 
 
 def _is_operand(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, values: Mapping[str, Folded]) -> bool:
-    """Is it a constant integer that the operator's own node reads (the number of ``bitwise_and.Scalar``), reshaped?"""
+    """Is it a constant or a number that the operator's own node reads, as it is, in any shape?
+
+    The number of ``bitwise_and.Scalar``, or the ``alpha`` of a float addition.
+    """
     start = analysis.trace.start.nodes.get(analysis.origins.of[operator.index] or "")
     if start is None:
         return False
     stored = tensor.values()
-    wanted = [values[name] for name in start.refs if name in values and values[name].low.dtype.kind in "iub"]
-    return stored.dtype.kind in "iub" and any(same_elements(item.low, item.high, stored) for item in wanted)
+    kinds = "f" if stored.dtype.kind == "f" else "iub"
+    wanted = [values[name] for name in start.refs if name in values and values[name].low.dtype.kind in kinds]
+    if any(same_elements(item.low, item.high, stored) for item in wanted):
+        return True
+    numbers = [item for item in (*start.args, *start.kwargs.values()) if isinstance(item, (int, float))]
+    same_kind = start.dtype.startswith("float") == (kinds == "f")
+    held = [stored.dtype.type(number) if kinds == "f" else number for number in numbers]
+    return same_kind and any(bool(np.all(stored == number)) for number in held)
 
 
 def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, origin: str) -> JudgedConstant:

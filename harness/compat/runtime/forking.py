@@ -13,7 +13,7 @@ import traceback
 from typing import IO, NoReturn
 
 _inherited: list[object] = []
-"""In a fork: streams whose buffers are the other process's. Whoever drops one has it write them, and close descriptor 1."""
+"""In a fork: the other process's streams. Whoever drops one has it write what it holds, and close descriptor 1."""
 
 
 class Forked:

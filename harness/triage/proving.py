@@ -1,7 +1,8 @@
 """Proof by correction: a finding is an entry's bug if the entry's correction, applied alone, takes it away.
 
 The case runs again with the correction and nothing else. The finding must be gone, and nothing may have come that was
-not there before and is not known by a condition; other findings may stay or go. Where a failure had ended the case
+not there before and is not known by a condition; other findings may stay or go, but not a wrong value of the same pass
+where the finding is of the program's structure: then evidence went, and not the bug. Where a failure had ended the case
 early, what comes behind it is not held against the correction.
 
 First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
@@ -13,13 +14,13 @@ tried if the case never came to the code that it changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from harness.case.case import Graph
 from harness.case.chains import has_pattern
 from harness.corrections import corrections
-from harness.evidence.observation import CRASH
+from harness.evidence.observation import CRASH, oracle_named
 from harness.triage.buckets import any_range, oracle_of, pass_of
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, proved
@@ -165,8 +166,18 @@ class Prover:
         if left is None or key_of(finding) in {key_of(item) for item in left if not item.known}:
             return False
         before = {key_of(item) for item in self.stock}
+        if self._values_stay(finding, {key_of(item) for item in left}):
+            return False
         ended_early = any(item.oracle == CRASH for item in self.stock)
         return loosely or ended_early or all(item.known or key_of(item) in before for item in left)
+
+    def _values_stay(self, finding: Finding, left: Set[Key]) -> bool:
+        """Does a wrong value of the same pass stay? Then evidence went, such as a RESCALE's place, and not the bug."""
+        return not oracle_named(finding.oracle).values and any(
+            oracle_named(item.oracle).values and item.pass_name == finding.pass_name and key_of(item) in left
+            for item in self.stock
+            if counts(item)
+        )
 
     def _left(self, names: tuple[str, ...]) -> Sequence[Finding] | None:
         """What the case shows with corrections, in whatever order."""

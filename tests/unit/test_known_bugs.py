@@ -244,6 +244,14 @@ def test_a_correction_whose_code_the_case_never_came_to_is_not_tried():
     assert asked == [("a",)]
 
 
+@pytest.mark.parametrize(("left", "known"), [((), True), ((ONE,), False)])
+def test_a_correction_that_takes_evidence_and_leaves_the_wrong_value_proves_nothing(left, known):
+    scale = finding(A.replace("numeric/outside-rounding", "qparams/scale-differs"), "qparams")
+    assert scale.pass_name == ONE.pass_name
+    made, _ = prover({("fix",): [*left]}, applicable={"fix": ("mine",)}, stock=(ONE, scale))
+    assert made.unlike_any(scale).known is known
+
+
 def test_vela_s_findings_are_not_tried_with_corrections_of_passes():
     made, asked = prover({}, applicable={"fix": ("mine",)}, stock=(finding(),))
     assert not made.unlike_any(finding()).known

@@ -1,3 +1,10 @@
-"""Tests of the plugin run pytest in folders of their own."""
+"""What all tests share."""
 
-pytest_plugins = ("pytester",)
+import os
+
+pytest_plugins = ("pytester",)  # tests of the plugin run pytest in folders of their own
+
+
+def pytest_xdist_auto_num_workers(config):
+    """One more than there are processors: a test that waits for a process, a time limit or a signal leaves one idle."""
+    return len(os.sched_getaffinity(0)) + 1

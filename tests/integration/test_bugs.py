@@ -11,7 +11,7 @@ import pytest
 
 from harness.campaign.reduction.harm import VALUES, harm_of, sharing
 from harness.campaign.reduction.minimizing import Terms, minimize
-from harness.case.case import Case, Graph, Input, Seeds, encode_case
+from harness.case.case import Case, Graph, Input, encode_case
 from harness.case.reading import read_case
 from harness.compat.releases import release_line
 from harness.reports.bugs import write_bug
@@ -63,11 +63,11 @@ def test_a_scale_that_was_lost_is_minimized_with_the_values_that_it_costs(tmp_pa
     assert corpus is not None
     known = read_case(corpus / "found" / "neg-ignores-scale")
     graph = Graph(
-        inputs=(*known.graph.inputs, Input(name="y", shape=(3, 4))),
+        inputs=(*known.graph.inputs, Input(name="y", shape=(1,))),
         nodes=(node("n2", "tanh", "y"), *known.graph.nodes),
         outputs=("n2", *known.graph.outputs),
     )
-    case = Case(graph=graph, calibration={**known.calibration, "y": uniform()}, seeds=Seeds(weights=3))
+    case = Case(graph=graph, calibration={**known.calibration, "y": uniform()})
     (tmp_path / "case.json").write_bytes(encode_case(case))
     with PoolHere() as pool:
         findings = pool.run_one(Task(case=str(tmp_path / "case.json"))).findings

@@ -52,7 +52,7 @@ def test_a_path_that_is_none_is_refused_in_one_line():
     assert (upstream_tests() / "ops").is_dir()
 
 
-def test_the_verb_judges_what_the_tests_are_about_and_says_what_it_could_not_take(tmp_path):
+def test_the_verb_judges_what_the_tests_are_about_and_says_what_it_could_not_take(tmp_path, workers_forked):
     words = [
         "ops/test_abs.py",
         "ops/test_t_copy.py",

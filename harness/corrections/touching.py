@@ -31,7 +31,9 @@ from harness.corrections.source import Edited, edited_modules
 Reach = Literal["quantization", "edge", "backend"]
 """Parts of a compile, in order; what precedes the first changed one need not be made again."""
 _seen: set[Place] = set()
-_READS = {"all", "any", "get", "is_quantized", "isinstance", "len", "_is_quantized_meta"}
+_unwatched: set[Place] = set()
+"""What counts as reached at any time, as there is nothing to watch."""
+_READS = {"all", "any", "get", "is_quantized", "isinstance", "len", "modules", "_is_quantized_meta"}
 """Functions and methods, some of them upstream's, that only read."""
 _READING = (
     *(ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant, ast.Tuple, ast.expr_context),
@@ -48,17 +50,32 @@ def touched(corrections: Sequence[Correction]) -> Iterator[set[Place]]:
     Not to be nested, and not to be used while corrections apply.
     """
     _seen.clear()
+    _unwatched.clear()
     with ExitStack() as stack:
         for item in edited_modules(corrections):
             module = importlib.import_module(item.module)
             for place in item.places:
                 function = function_at(module, place)
                 if function is None or not is_as_installed(function, item, place):
-                    _seen.add((item.module, place))
+                    _unwatched.add((item.module, place))
                     continue
                 stack.callback(setattr, function, "__code__", function.__code__)
                 function.__code__ = _noting(item, place)
+        _seen.update(_unwatched)
         yield _seen
+
+
+@contextmanager
+def reaching() -> Iterator[set[Place]]:
+    """Collect, within ``touched``, the places that are reached inside, be it again."""
+    before, inside = set(_seen), set[Place]()
+    _seen.clear()
+    _seen.update(_unwatched)
+    try:
+        yield inside
+    finally:
+        inside |= _seen
+        _seen.update(before)
 
 
 def changed_places(corrections: Sequence[Correction]) -> frozenset[Place]:

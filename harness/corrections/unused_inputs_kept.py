@@ -91,13 +91,26 @@ CORRECTION = Correction(
             (
                 Edit(
                     "        return exported_program\n",
-                    "        from executorch.backends.arm._passes.convert_full_like_to_full_pass import (\n"
-                    "            convert_like_ops_of_unread_values,\n"
-                    "        )\n"
+                    "        from torch import ops\n"
                     "\n"
-                    "        for module in exported_program.graph_module.modules():\n"
-                    "            if isinstance(module, GraphModule):\n"
-                    "                convert_like_ops_of_unread_values(module)\n"
+                    "        like_ops = (\n"
+                    "            ops.aten.full_like.default,\n"
+                    "            ops.aten.zeros_like.default,\n"
+                    "            ops.aten.ones_like.default,\n"
+                    "        )\n"
+                    "        if any(\n"
+                    "            node.target in like_ops\n"
+                    "            for module in exported_program.graph_module.modules()\n"
+                    "            if isinstance(module, GraphModule)\n"
+                    "            for node in module.graph.nodes\n"
+                    "        ):\n"
+                    "            from executorch.backends.arm._passes.convert_full_like_to_full_pass import (\n"
+                    "                convert_like_ops_of_unread_values,\n"
+                    "            )\n"
+                    "\n"
+                    "            for module in exported_program.graph_module.modules():\n"
+                    "                if isinstance(module, GraphModule):\n"
+                    "                    convert_like_ops_of_unread_values(module)\n"
                     "        return exported_program\n",
                 ),
             ),

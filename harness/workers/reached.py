@@ -21,7 +21,7 @@ from harness.compat.sources import Place
 from harness.compat.warm.stage_cache import NO_CACHE, GraphCache, StageCache
 from harness.corrections import chosen, corrections
 from harness.corrections.applying import function_at
-from harness.corrections.touching import changed_places, first_reader, touched
+from harness.corrections.touching import changed_places, first_reader, reaching, touched
 
 
 @dataclass(frozen=True)
@@ -72,5 +72,5 @@ def watched(cache: GraphCache | None) -> Iterator[Reached]:
     """
     with touched(chosen(("all",))) as places:
         if cache is not None:
-            cache.reached = places
+            cache.reaching = reaching
         yield Reached(places, cache)

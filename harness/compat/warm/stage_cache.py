@@ -13,8 +13,9 @@ weights; a copy's tensors are therefore tied to the module of the one who takes 
 to its module. A module whose tensors are not those from back then, bit for bit, gets nothing.
 
 A stage that raises leaves nothing. The first run of a case takes from the cache, and so do its runs with corrections
-(``GraphCache.beside``), if making the stage never came to code that they change: a compile may say what it has come
-to. The second run uses no cache, and a finding caused by the cache is reported as unrepeated.
+(``GraphCache.beside``), if making the stage never came to code that they change. Code that only came ahead of the
+stage does not matter: whoever takes it has run that, and its prepared graph is the same. The second run uses no cache,
+and a finding caused by the cache is reported as unrepeated.
 
 Imports torch, and executorch with the first edge program: only worker processes import this module.
 """
@@ -24,7 +25,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -105,22 +106,18 @@ class _Copy:
 class _Stage:
     """A stage that was made.
 
-    :ivar reached: what compiles had come to when they made or took it; None if one of them did not say.
+    :ivar reached: what making it came to; None if nobody looked.
     """
 
     copy: _Copy
-    reached: set[Place] | None = field(default_factory=set)
-
-    def used(self, reached: AbstractSet[Place] | None) -> None:
-        """Note what a compile has come to that makes it or takes it."""
-        self.reached = None if self.reached is None or reached is None else self.reached | reached
+    reached: AbstractSet[Place] | None
 
 
 @dataclass
 class _Edge(_Stage):
     """An edge program."""
 
-    choice: Choice | None = None
+    choice: Choice
 
 
 @dataclass
@@ -134,12 +131,12 @@ class GraphCache:
     """The cached stages of one graph.
 
     :ivar takes: take what is cached; otherwise only leave it.
-    :ivar reached: the places that the compile has come to, of those that are watched; it grows meanwhile.
+    :ivar reaching: a context that collects the places that are reached inside, of those that are watched.
     """
 
     def __init__(self) -> None:
         self.takes = True
-        self.reached: AbstractSet[Place] | None = None
+        self.reaching: Callable[[], AbstractContextManager[AbstractSet[Place] | None]] = nullcontext
         self._changed: frozenset[Place] = frozenset()
         self._leaves = True
         self._quantized: dict[str, _Quantized] = {}
@@ -153,7 +150,7 @@ class GraphCache:
 
     @property
     def came_to(self) -> frozenset[Place] | None:
-        """All that was reached while the stages were made; None if a compile did not say."""
+        """All that was reached while the stages were made; None if nobody looked at one of them."""
         stages = [stage for entry in self._quantized.values() for stage in (entry, *entry.edges)]
         reached = [stage.reached for stage in stages if stage.reached is not None]
         return frozenset[Place]().union(*reached) if len(reached) == len(stages) else None
@@ -173,18 +170,14 @@ class GraphCache:
         entry = self._quantized.get(prepared)
         made: Any = entry.copy.tied_to(model) if entry is not None and self._may_take(entry) else None
         if made is None:
-            made = make()
+            with self.reaching() as reached:
+                made = make()
             copied = _copy_of(made, model) if self._leaves else None
-            entry = None if copied is None else _Quantized(copied)
+            entry = None if copied is None else _Quantized(copied, reached)
         if entry is not None:
-            self._note(entry)
             self._quantized[prepared] = entry
             self._current = made[-1], model, entry
         return cast(_Made, made)
-
-    def _note(self, stage: _Stage) -> None:
-        if self._leaves:
-            stage.used(self.reached)
 
     @contextmanager
     def edges(self, exported: Any) -> Iterator[None]:
@@ -204,16 +197,14 @@ class GraphCache:
 
         def generate(*args: Any, **named: Any) -> Any:
             for edge in filter(self._may_take, entry.edges):
-                alike = edge.choice is not None and edge.choice.is_made_by(*args[:3])
-                if alike and (found := edge.copy.tied_to(model)) is not None:
-                    self._note(edge)
+                if edge.choice.is_made_by(*args[:3]) and (found := edge.copy.tied_to(model)) is not None:
                     return found
             if not self._leaves:
                 return original(*args, **named)
-            made, choice = made_with_choice(original, *args, **named)
+            with self.reaching() as reached:
+                made, choice = made_with_choice(original, *args, **named)
             if choice is not None and (copied := _copy_of(made, model)) is not None:
-                entry.edges.append(_Edge(copied, choice=choice))
-                self._note(entry.edges[-1])
+                entry.edges.append(_Edge(copied, reached, choice))
             return made
 
         setattr(_program, _GENERATE, generate)
@@ -253,7 +244,7 @@ class WorkerCache:
         if self._cached is None:
             return None
         self._targets.add(case.target)
-        self._cached.takes, self._cached.reached = takes, None
+        self._cached.takes, self._cached.reaching = takes, nullcontext
         return self._cached
 
     def forget(self) -> None:

@@ -196,6 +196,8 @@ def test_the_table_has_a_mark_where_a_course_came_to_it_and_names_who_found_what
     ]
     at = text.index("1 root cause of ethos-u-vela: share found after so long on 2 cores")
     assert text[at + 4] == "vela 0 100 % - - - 100 % 1.0 min 0.5 min"
+    many = {"executorch": tuple(f"cause-{number}" for number in range(21))}
+    assert "nobody: 21 of them" in [*lines(found, many)]
     told = as_json(found, KEY)
     assert [item["shares"].keys() for item in told["courses"]] == [{"executorch", "ethos-u-vela"}] * 2 + [
         {"ethos-u-vela"}

@@ -16,6 +16,8 @@ from harness.cli.benchmark.rediscovery.course import Course
 CORES = 2
 MARKS = {"1 min": 60, "2 min": 120, "5 min": 300, "10 min": 600, "1 h": 3600, "4 h": 14400}
 """Seconds on ``CORES`` cores."""
+MOST_NAMED = 20
+"""Causes that nobody found, above which they are only counted."""
 Key = Mapping[str, Sequence[str]]
 
 
@@ -66,7 +68,7 @@ def _by_whom(rows: Sequence[Course], entries: Sequence[str]) -> Iterator[str]:
             yield f"only {name}: {', '.join(sorted(own - others))}"
     missed = sorted({*entries} - set().union(*found.values()))
     if missed:
-        yield f"nobody: {', '.join(missed)}"
+        yield f"nobody: {', '.join(missed) if len(missed) <= MOST_NAMED else f'{len(missed)} of them'}"
 
 
 def _percent(share: float | None) -> str:

@@ -7,5 +7,14 @@ import resource
 
 def processor_seconds() -> float:
     """Of this process and of the children that it waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(item.ru_utime + item.ru_stime for item in used)
+    return _seconds(resource.RUSAGE_SELF) + children_seconds()
+
+
+def children_seconds() -> float:
+    """Of the children that this process waited for."""
+    return _seconds(resource.RUSAGE_CHILDREN)
+
+
+def _seconds(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime

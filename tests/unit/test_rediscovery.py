@@ -161,6 +161,18 @@ def test_the_engine_goes_on_behind_its_last_whole_block(tmp_path, engine):
         Engine().go_on(asked(tmp_path, 9))
 
 
+def test_what_a_child_spent_that_died_is_counted_and_what_a_reduction_did_is_not(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(rediscovery, "children_seconds", lambda: now[0])
+    clock = rediscovery._EngineClock()
+    assert clock.spent(2.0) == 2.0
+    now[0] += 63.5  # a child that had told three seconds of it
+    assert clock.spent(1.0) == 1.0 + 60.5
+    now[0] += 5.0
+    clock.leave_out()
+    assert clock.spent(1.0) == 1.0
+
+
 def test_a_course_that_has_had_its_time_is_only_told(tmp_path, engine):
     words = (("ethos-u55-128",), tmp_path, (), lambda line: None)
     [found] = courses(["vela"], [7], 3.0, *words)

@@ -21,6 +21,7 @@ from harness.campaign.campaign import Options, Source, drawn_graphs, run_campaig
 from harness.campaign.run_folder import INFO, Done, mended, read_run
 from harness.case.errors import BadInput, CannotRun
 from harness.case.interrupts import Interrupted, deferred
+from harness.case.processor_time import children_seconds
 from harness.case.target import parse_target
 from harness.cli.benchmark.rediscovery.course import Course, Step, looks_of, step_of
 from harness.compat.releases import installed
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from generators.motifs import Motif
 
 STEPS = "steps.jsonl"
-REDUCTION = 10.0
+REDUCTION = 5.0
 """Seconds of processor time that the Vela engine's proof of a finding may take."""
 GOES_ON = "the same command goes on"
 _LINK, _THREAD = re.compile(r"/(?:issues|pull)/(\d+)"), re.compile(r"#\d+")
@@ -236,6 +237,7 @@ class _Judging:
     tried: set[str]
 
     def __post_init__(self) -> None:
+        self._clock = _EngineClock()
         version = installed()[PACKAGE]
         self._tally = tally_of(version, self.corpus, None)
         self._reducer = Reducer({version: bugs_of(self._tally.corpus)}, {version: None}, REDUCTION)
@@ -245,8 +247,9 @@ class _Judging:
         before = len(self._tally.findings)
         for result in results:
             self._tally.add(result)
+        spent = self._clock.spent(sum(sum(result.seconds.values()) for result in results))
         findings = [self._proved(finding) for finding in self._tally.findings[before:]]
-        spent = sum(sum(result.seconds.values()) for result in results)
+        self._clock.leave_out()
         return step_of(findings, round(spent, 3), sum(bool(result.accelerator) for result in results))
 
     def _proved(self, finding: Finding) -> Finding:
@@ -256,6 +259,27 @@ class _Judging:
         self.tried.add(looks)
         cause = self._reducer.cause(self._tally.smallest[finding.case], finding)
         return finding if cause is None else marked(finding, cause)
+
+
+class _EngineClock:
+    """Processor time of the engine's children: what results say, and what those spent that died before they said it."""
+
+    def __init__(self) -> None:
+        self._ended = children_seconds()
+        self._told = 0.0
+
+    def spent(self, told: float) -> float:
+        """Of a block; results say ``told``."""
+        self._told += told
+        ended = children_seconds() - self._ended
+        if not ended:
+            return told
+        lost, self._told = max(0.0, ended - self._told), 0.0
+        return told + lost
+
+    def leave_out(self) -> None:
+        """Do not count the children that ended since a block's end."""
+        self._ended = children_seconds()
 
 
 def engine_steps(folder: Path) -> tuple[Step, ...]:

@@ -63,7 +63,7 @@ class Limits:
 
     seconds: float = 300.0
     memory: int = 8 * GIB
-    cases: int = 200
+    cases: int = 500
     resident: int = GIB
 
 

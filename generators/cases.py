@@ -25,6 +25,7 @@ from hypothesis.strategies import SearchStrategy
 
 from generators.adversarial import draw_calibration
 from generators.graphs import graphs, graphs_with
+from generators.motifs import MOTIFS, Motif
 from generators.recipes import recipes
 from harness.case.case import Case, Graph, Seeds
 from harness.case.chains import has_pattern
@@ -71,12 +72,14 @@ def run_seed(seed: int, block: int, run: int) -> int:
     return int.from_bytes(hashlib.sha256(f"armdiff {seed} {block} {run}".encode()).digest()[:8], "big")
 
 
-def draw_block(seed: int, block: int, count: int, targets: Sequence[str]) -> list[tuple[Case, ...]]:
+def draw_block(
+    seed: int, block: int, count: int, targets: Sequence[str], motifs: Sequence[Motif] = MOTIFS
+) -> list[tuple[Case, ...]]:
     """The first ``count`` graphs of a block with their cases, no graph twice.
 
     A larger ``count`` appends to what a smaller one returns.
     """
-    strategy = cases(tuple(targets), graphs())
+    strategy = cases(tuple(targets), graphs(tuple(motifs)))
     return _first(count, (fresh_examples(run_seed(seed, block, run), strategy) for run in range(count + 1)))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from generators.graph_pool import GraphPool
-from generators.motifs import MOTIFS
+from generators.motifs import MOTIFS, Motif
 from generators.sizes import pick
 from harness.case.case import Graph
 from harness.case.operators import Draw
@@ -24,10 +24,13 @@ MOST_NODES = 8
 
 
 @st.composite
-def graphs(draw: Draw) -> Graph:
-    """Module graphs of one to eight nodes, valid by construction."""
+def graphs(draw: Draw, motifs: Sequence[Motif] = MOTIFS) -> Graph:
+    """Module graphs of one to eight nodes, valid by construction.
+
+    :param motifs: what a graph may begin with; none: all begin with an input.
+    """
     pool = GraphPool(draw)
-    draw(_beginning(pool))
+    draw(_beginning(pool, tuple(motifs)))
     draw(_free_nodes(pool))
     return pool.finish()
 
@@ -39,7 +42,7 @@ def graphs_with(draw: Draw, patterns: Sequence[Sequence[str]]) -> Graph:
     Most do; where nothing fits an operator, the graph goes on without it.
     """
     pool = GraphPool(draw)
-    draw(_beginning(pool))
+    draw(_beginning(pool, MOTIFS))
     for word in pick(draw, list(patterns)):
         pool.node_of(word.split("|"))
     if draw(st.booleans()):
@@ -48,10 +51,10 @@ def graphs_with(draw: Draw, patterns: Sequence[Sequence[str]]) -> Graph:
 
 
 @st.composite
-def _beginning(draw: Draw, pool: GraphPool) -> None:
+def _beginning(draw: Draw, pool: GraphPool, motifs: Sequence[Motif]) -> None:
     """A new input, or (four times in ten) a motif."""
-    if draw(st.integers(0, 9)) >= 6:
-        pick(draw, [motif for motif in MOTIFS for _ in range(motif.weight)]).build(pool)
+    if draw(st.integers(0, 9)) >= 6 and motifs:
+        pick(draw, [motif for motif in motifs for _ in range(motif.weight)]).build(pool)
     else:
         pool.any_input()
 

@@ -2,8 +2,8 @@
 
 The compiler and the reference model end the process on some graphs. Each child works through its
 share and writes one JSON line a result; when it dies or hangs, the piece it was at is a ``Death``
-and a new child goes on behind it. What native code prints goes to the null device. The search
-path of a child is empty: the reference model starts a debugger on every error, if it finds one.
+and a new child goes on behind it. What native code prints goes to the null device. On the search
+path of a child is nothing but a debugger that does nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from harness.compat.tosa import without_debugger
 
 PATIENCE = 300.0
 """Seconds that a child may take for one piece."""
@@ -113,7 +115,7 @@ def _start(numbers: list[int], work: Callable[[int], Any], others: list[int]) ->
 def _serve(write: int, numbers: list[int], work: Callable[[int], Any]) -> None:
     """The child: never returns."""
     faulthandler.disable()  # a native death here is a result, not worth a stack
-    os.environ["PATH"] = ""
+    os.environ["PATH"] = without_debugger()
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)

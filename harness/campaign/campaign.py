@@ -156,13 +156,19 @@ def keep_hypothesis_in(folder: Path) -> None:
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(folder / ".hypothesis"))
 
 
-def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
+Block = Callable[[int, int, int, Sequence[str]], Sequence[tuple[Case, ...]]]
+"""Draws a block: seed, its number, graphs, targets (``generators.cases.draw_block``)."""
+
+
+def graph_cases(options: Options, draw: Block | None = None) -> Iterator[tuple[int, tuple[Case, ...]]]:
     """This shard's graphs with their numbers in the whole campaign, each as one case a target.
 
     Graphs of the example database come first and beside the number that was asked for; a resumed run, which has
     begun with them, leaves them out. Every shard draws all blocks, which is cheap, and runs its own: so all know
     which graphs occurred before, and the shards of a campaign of ``max_examples`` graphs run the very graphs that
     it would run as a whole.
+
+    :param draw: how a block is drawn, if not as usual.
     """
     keep_hypothesis_in(options.out)
     from generators.cases import draw_block
@@ -175,7 +181,7 @@ def graph_cases(options: Options) -> Iterator[tuple[int, tuple[Case, ...]]]:
                 yield STORED + place, cases
     drawn, seen, news = 0, set(), NewPairs()
     for block in itertools.count():
-        for cases in draw_block(options.seed, block, BLOCK, options.targets):
+        for cases in (draw or draw_block)(options.seed, block, BLOCK, options.targets):
             digest = case_digest(cases[0])
             if digest in seen:
                 continue
@@ -192,9 +198,9 @@ Source = Callable[[CaseRunner], Iterator[tuple[int, Sequence[tuple[int, Case | P
 """Gives numbers of graphs, each with its cases (or their files) and the place of each one's target."""
 
 
-def drawn_graphs(options: Options) -> Source:
+def drawn_graphs(options: Options, draw: Block | None = None) -> Source:
     """The source that draws."""
-    return lambda _: ((number, tuple(enumerate(cases))) for number, cases in graph_cases(options))
+    return lambda _: ((number, tuple(enumerate(cases))) for number, cases in graph_cases(options, draw))
 
 
 def nothing_more(progress: Progress, pool: CaseRunner, budget: Budget) -> Sequence[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,12 +27,16 @@ from harness.cli.benchmark.figures import Sample
 from harness.cli.benchmark.growth import chains, measure, sizes_of
 from harness.cli.benchmark.growth import table as growth_table
 from harness.cli.benchmark.output import Outcome, as_json, lines, page
+from harness.cli.benchmark.rediscovery import figures as rediscovery
+from harness.cli.benchmark.rediscovery import running
+from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS
+from harness.cli.benchmark.rediscovery.course import answer_key
 from harness.cli.benchmark.same_programs import compare
 from harness.cli.benchmark.same_programs import lines as same_programs_lines
 from harness.cli.benchmark.subjects import Subject, drawn, models
 from harness.cli.benchmark.tricks import gains, table
 from harness.cli.environment import installed_line, need_engine, need_environment
-from harness.cli.options import jobs_option, json_option, out_option, seed_option, target_option
+from harness.cli.options import jobs_option, json_option, out_option, read_seconds, seed_option, target_option
 from harness.cli.results import write_json
 from harness.triage.corpus import corpus_folders, entries
 
@@ -57,6 +62,26 @@ from harness.triage.corpus import corpus_folders, entries
 @click.option(
     "--memory", is_flag=True, help="Measure what one worker holds after each case instead, and whether it grows."
 )
+@click.option(
+    "--rediscover",
+    "processor",
+    is_flag=False,
+    flag_value="20m",
+    callback=read_seconds,
+    metavar="[DURATION]",
+    help="Measure how soon each of the corpus's root causes is found again instead, with so much processor time for "
+    "each contestant and seed. Given again with more, it goes on. Default: 20m, ten minutes on two cores.",
+)
+@click.option(
+    "--contestant",
+    "contestants",
+    multiple=True,
+    metavar="NAME",
+    help=f"Of --rediscover, repeatable: {', '.join(CONTESTANTS)}. Default: all that know nothing of the corpus.",
+)
+@click.option(
+    "--seeds", default=3, show_default=True, type=click.IntRange(1), help="Of --rediscover: from --seed on, so many."
+)
 @click.option("--no-warm", is_flag=True, help="armdiff without any warm trick.")
 @jobs_option
 @seed_option
@@ -72,6 +97,9 @@ def bench(
     same: bool,
     vela_programs: int | None,
     memory: bool,
+    processor: float | None,
+    contestants: tuple[str, ...],
+    seeds: int,
     no_warm: bool,
     jobs: int,
     seed: int,
@@ -90,6 +118,9 @@ def bench(
         return
     folder = out / "bench"
     hold(folder)
+    if processor is not None:
+        _measure_rediscovery(contestants, range(seed, seed + seeds), processor, targets, folder, json_file)
+        return
     if growth:
         _measure_growth(chains(targets, folder), rounds, json_file)
         return
@@ -107,19 +138,19 @@ def bench(
     if importlib.util.find_spec("pytest") is None:
         raise CannotRun("upstream's tester imports pytest, which is not installed; 'pip install pytest'")
     without = ("all",) if no_warm else ()
-    contestants = (
+    compared = (
         Contestant(UPSTREAM_TESTER, UPSTREAM_TESTER),
         Contestant(PLAIN_SEQUENCE, PLAIN_SEQUENCE),
         Contestant(ARMDIFF, ARMDIFF, without),
     )
     samples: list[Sample] = []
-    with Contest(contestants) as contest:
+    with Contest(compared) as contest:
         _say("starting three contestants (torch and executorch take 5 to 9 s to import, each)")
         contest.warm_up(warm_up)
         for sample in contest.run(subjects, rounds):
             samples.append(sample)
-            _say(_progress(sample, len(samples), len(subjects) * rounds * len(contestants)))
-    names = tuple(item.name for item in contestants)
+            _say(_progress(sample, len(samples), len(subjects) * rounds * len(compared)))
+    names = tuple(item.name for item in compared)
     outcome = Outcome(targets, seed, rounds, names, tuple(samples), contest.ready, without)
     data = as_json(outcome)
     write_json(str(folder / "bench.json"), data)
@@ -142,6 +173,17 @@ def _measure_memory(subjects: list[Subject], json_file: str | None) -> None:
     write_json(json_file, worker_memory.as_json(found, peak))
     if json_file != "-":
         click.echo("\n".join([installed_line(), *worker_memory.lines(found, peak)]))
+
+
+def _measure_rediscovery(
+    names: Sequence[str], seeds: Sequence[int], seconds: float, targets: tuple[str, ...], folder: Path, file: str | None
+) -> None:
+    names, corpus = running.contestants_named(names), entries(corpus_folders())
+    found = running.courses(names, seeds, seconds, targets, folder, corpus, _say)
+    key = answer_key(corpus, targets)
+    write_json(file, rediscovery.as_json(found, key))
+    if file != "-":
+        click.echo("\n".join([installed_line(), *rediscovery.lines(found, key)]))
 
 
 def _measure_growth(subjects: list[Subject], rounds: int, json_file: str | None) -> None:

@@ -26,6 +26,7 @@ from harness.artifacts.tosa import decode_tosa
 from harness.case.arrays import Array
 from harness.case.building import module_of
 from harness.case.case import Case
+from harness.case.processor_time import processor_seconds
 from harness.case.recipe import parse_recipe
 from harness.case.sampling import calibration_samples
 from harness.case.target import parse_target
@@ -46,21 +47,23 @@ Configure = Callable[[Any], Any]
 
 
 class StageClock:
-    """Names the running stage, adds up seconds, and tells whoever listens."""
+    """Names the running stage, adds up seconds by the clock and of processor time, and tells whoever listens."""
 
     def __init__(self, announce: Callable[[str], None] = lambda stage: None) -> None:
         self.current = "build"
         self.seconds: dict[str, float] = {}
+        self.processor: dict[str, float] = {}
         self._announce = announce
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         self.enter(name)
-        started = time.perf_counter()
+        started, used = time.perf_counter(), processor_seconds()
         try:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+            self.processor[name] = self.processor.get(name, 0.0) + processor_seconds() - used
 
     def enter(self, name: str) -> None:
         self.current = name

@@ -1,9 +1,9 @@
 """Child processes that work through numbered pieces, so that a native death costs one piece.
 
 A child is forked from the caller, has its own address-space limit, and writes messages to a pipe, one JSON line each.
-What native code prints goes to the null device. Its search path is empty: the reference model starts a debugger on
-every abort if it finds one, which takes seconds. A child that says nothing for ``patience`` seconds is ended. A signal
-to the terminal's processes is for the caller alone, and children die with it.
+What native code prints goes to the null device. On its search path is nothing but a debugger that does nothing. A child
+that says nothing for ``patience`` seconds is ended. A signal to the terminal's processes is for the caller alone, and
+children die with it.
 
 ``run_children`` yields what the children say. It does not know what they do: ``harness.tosa.engine`` does.
 """
@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 
 from harness.case.interrupts import EVERY, SIGNALS, check, die_with_parent
+from harness.compat.tosa import without_debugger
 
 PATIENCE = 60.0
 """Seconds without a message after which a child counts as hanging."""
@@ -148,7 +149,7 @@ def _live(work: Work, pipe: int, memory: int) -> None:
         os.dup2(nowhere, 1)
         errors = os.dup(2)
         os.dup2(nowhere, 2)
-        os.environ["PATH"] = ""
+        os.environ["PATH"] = without_debugger()
         work(lambda message: _write(pipe, message + b"\n"))
         code = 0
     except BaseException:  # noqa: BLE001 - a child must not go on as its parent

@@ -14,7 +14,6 @@ is taken, so the same program gives the same result unless the time is over.
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from pathlib import Path
 import msgspec
 
 from harness.case.place import Place
+from harness.case.processor_time import children_seconds
 from harness.compat.velas import use_vela
 from harness.evidence.observation import CRASH
 from harness.tosa.children import MEMORY, Children, Ended, Say
@@ -126,22 +126,18 @@ def reduced(
     :param vela: a folder with another Vela than the installed one; the caller has imported none then.
     :returns: None if the program itself does not show the finding under any of a few seeds.
     """
-    before = _spent()
+    before = children_seconds()
     shown = _shown(program, finding, same, judging, vela)
     if shown is None:
         return None
     seed, aim, first = shown
     so_far = _SoFar(program, first)
     ended = False
-    while not ended and (most is None or so_far.tried < most) and (left := before + seconds - _spent()) > 0:
+    while not ended and (most is None or so_far.tried < most) and (left := before + seconds - children_seconds()) > 0:
         ended = _went_on(so_far, _Terms(aim, seed, same, judging, vela, left, most))
-    return Reduced(canonical(so_far.program), so_far.finding, so_far.tried, so_far.kept, _spent() - before, ended)
-
-
-def _spent() -> float:
-    """Processor time of the children that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return Reduced(
+        canonical(so_far.program), so_far.finding, so_far.tried, so_far.kept, children_seconds() - before, ended
+    )
 
 
 def _shown(

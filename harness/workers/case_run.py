@@ -195,6 +195,7 @@ def _result(subject: _Subject, observation: Observation, mismatches: Sequence[Mi
         problem="; ".join(f"{task.case}: {text}" for text in _faults(observation)) or None,
         legs={name: leg.skipped or ("failed" if leg.failure else "ran") for name, leg in observation.legs.items()},
         seconds=dict(subject.clock.seconds),
+        proofs=round(subject.clock.processor.get("prove", 0.0), 3),
         delegates=len(record.delegates),
         delegated=tuple(
             name

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.case.errors import CannotRun
+from harness.compat.tosa import without_debugger
 from harness.workers.protocol import Answer, CaptureTask, Question, Run, Stage, SuiteTask, receive, send
 
 Listener = Callable[[Question, str, str], None]
@@ -62,7 +63,7 @@ class Limits:
 
     seconds: float = 300.0
     memory: int = 8 * GIB
-    cases: int = 200
+    cases: int = 500
     resident: int = GIB
 
 
@@ -231,7 +232,7 @@ def _started(
 
 def _environment(first_on_path: Path | None) -> dict[str, str]:
     # executorch runs the flatc that lies beside the interpreter; the environment need not be activated
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    path = without_debugger(os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
     environment = {
         **os.environ,
         "PATH": path,

@@ -197,6 +197,8 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     :param branches: the branches of the Arm backend that it took, if they were measured.
     :param legs: leg -> "ran", "failed" or the reason why it was skipped.
     :param profile: what was measured of the program, if that was asked for.
+    :param processor: seconds of processor time that the worker spent since its last answer (a fresh one: since its
+        start); 0 if it died. ``proofs`` is the part of them that went into proofs.
     """
 
     case: str
@@ -214,6 +216,8 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     unjudged: tuple[Unjudged, ...] = ()
     branches: Branches | None = None
     profile: Profile | None = None
+    processor: float = 0.0
+    proofs: float = 0.0
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True, tag="captured"):

@@ -23,6 +23,7 @@ import msgspec
 
 from harness.case.errors import ArmdiffError, OwnFault, is_ours
 from harness.case.interrupts import die_with_parent
+from harness.case.processor_time import processor_seconds
 from harness.compat.warm.collecting import between_cases
 from harness.compat.warm.tricks import names, warm_up
 from harness.evidence.observation import Unjudged
@@ -75,9 +76,13 @@ def main() -> None:
     send(answers, Stage("ready"))
     from harness.compat.warm.stage_cache import WorkerCache
 
-    cache, remembered = WorkerCache(), Remembered()
+    cache, remembered, counted = WorkerCache(), Remembered(), 0.0
     while (task := receive(sys.stdin.buffer)) is not None:
-        send(answers, _serve(task, _Announced(answers), cache, remembered))
+        answer = _serve(task, _Announced(answers), cache, remembered)
+        if isinstance(answer, CaseResult):
+            spent = processor_seconds()
+            answer, counted = msgspec.structs.replace(answer, processor=round(spent - counted, 3)), spent
+        send(answers, answer)
         between_cases(done=not cache.holds)
 
 

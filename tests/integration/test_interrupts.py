@@ -83,6 +83,7 @@ def test_a_campaign_is_kept_and_the_command_that_is_printed_goes_on(tmp_path: Pa
     assert stopped.info.state == "interrupted"
     assert 1 <= len(stopped.done) < 4
     assert stopped.info.cases == len(stopped.done)
+    assert all(item.result.processor > 0 for item in stopped.done)
     assert not [*(tmp_path / "tmp").glob("armdiff*")]
 
     other = start(tmp_path, *FUZZ, "--resume")

@@ -271,6 +271,43 @@ def test_a_new_release_closes_what_it_fixed_and_reopens_what_came_back(tmp_path)
     assert night(second) == (0, [], "")
 
 
+REHEARSED = """#!/bin/sh
+[ "$1" = fuzz ] || exec $REAL "$@"
+echo "$*" >> "$CALLS"
+while [ $# -gt 0 ]; do
+    case "$1" in --shard) number=${2%/*} ;; --out) out=$2 ;; esac
+    shift
+done
+[ -d "$PREPARED/run-default-$number" ] || exit 3
+cp -R "$PREPARED/run-default-$number/." "$out"
+exit 1
+"""
+
+
+def test_a_night_is_rehearsed_with_one_command_and_goes_on_where_it_was(tmp_path, night):
+    """Two shards in turn, the verdict over both, and nothing asked of GitHub; what ended is not run again."""
+    assert night is not None, "it has prepared the runs"
+    calls, out = tmp_path / "fuzz", tmp_path / "rehearsal"
+    calls.touch()
+    values = {"NIGHT_LINES": "default", "SHARDS": 2, "MINUTES": 4, "SEED": 0, "NIGHTLY_OUT": out, "REAL": ARMDIFF}
+    values |= {"ARMDIFF": executable(tmp_path / "armdiff", REHEARSED), "CALLS": calls, "PREPARED": tmp_path / "runs"}
+    late = (tmp_path / "runs" / "run-default-2").rename(tmp_path / "late")
+    done = script("rehearse", **values)
+    assert done.returncode == 2
+    assert "run-default-2: is no run's folder" in done.stdout
+    late.rename(tmp_path / "runs" / "run-default-2")
+    done = script("rehearse", **values)
+    assert done.returncode == 1, done.stderr
+    asked = [re.findall(r"--time (\S+) --shard (\S+) --seed (\S+)", line)[0] for line in calls.read_text().splitlines()]
+    assert asked == [("240s", "1/2", "0"), ("240s", "2/2", "0"), ("240s", "2/2", "0")]
+    assert "default 1/2: ended already" in done.stdout
+    assert "# armdiff: 2 new bugs (2 buckets)" in done.stdout.splitlines()[-2]
+    assert "2 additions to the corpus" in done.stdout.splitlines()[-1]
+    assert sorted(item.name for item in (out / "additions").iterdir()) == ["one", "two"]
+    assert len([*(out / "issues").glob("*.md")]) == 2
+    assert (out / "summary.md").read_text().count("* filed: only rehearsed") == 2
+
+
 def test_a_night_is_not_green_by_absence(tmp_path, night):
     """A missing, cut or damaged run is red, whatever the others found, and is named."""
     runs = tmp_path / "runs"

@@ -15,7 +15,9 @@ def told(fingerprints: tuple[str, ...], *, confirm: bool = True):
     """What the entry's case shows where the entry has no condition: the bug, and the findings of its bucket."""
     bug = msgspec.structs.replace(ENTRY.bug, conditions=(), corrections=(), fingerprints=fingerprints)
     task = Task(case=str(ENTRY.folder / "case.json"), known=(bug,), probes="none", confirm=confirm)
-    return bug, [item for item in run_task(task, lambda _: None).findings if item.bucket == bug.bucket]
+    result = run_task(task, lambda _: None)
+    assert bool(result.proofs) == (confirm and bool(fingerprints)), "processor time of proofs"
+    return bug, [item for item in result.findings if item.bucket == bug.bucket]
 
 
 def test_the_smallest_program_proves_it():

@@ -109,3 +109,39 @@ def test_the_text_of_graph_modules_is_forgotten_between_cases_and_they_run_on():
     assert module(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
     module.recompile()
     assert copy.deepcopy(module)(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
+
+
+def test_no_graph_is_kept_between_cases_by_the_caches_of_torch_and_executorch():
+    import gc
+    import weakref
+
+    import torch
+    from executorch.exir.backend.utils import is_same_node
+    from torch._subclasses.fake_tensor import FakeTensorMode, _DispatchCacheKey
+    from torch.ao.quantization.fx.utils import assert_and_get_unique_device
+    from torchao.utils import _assert_and_get_unique_device
+
+    from harness.compat.warm.collecting import between_cases
+
+    def traced():
+        return torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU()))
+
+    uses = (
+        lambda graph: is_same_node(*[node for node in graph.graph.nodes if node.op == "call_module"]),
+        assert_and_get_unique_device,
+        _assert_and_get_unique_device,
+        lambda graph: FakeTensorMode.cache.update({_DispatchCacheKey(("delegate", graph)): None}),
+    )
+    FakeTensorMode.cache[_DispatchCacheKey(("kept", 1))] = None
+    graphs = []
+    for use in uses:
+        graph = traced()
+        use(graph)
+        graphs.append(weakref.ref(graph.graph))
+    del graph
+    gc.collect()
+    assert all(graph() is not None for graph in graphs), "torch lets go of them by itself: take the entry out"
+    between_cases()
+    gc.collect()
+    assert [graph() for graph in graphs] == [None] * len(uses)
+    assert _DispatchCacheKey(("kept", 1)) in FakeTensorMode.cache

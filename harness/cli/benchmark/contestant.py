@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import os
-import resource
 import sys
 import time
 import warnings
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 from harness.case.case import Case
 from harness.case.errors import BadInput
 from harness.case.interrupts import die_with_parent
+from harness.case.processor_time import processor_seconds
 from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
@@ -127,7 +127,7 @@ def timed(process: Process, paths: Sequence[str], announce: Callable[[str], None
 
     clock = StageClock(announce)
     failed: dict[str, str] = {}
-    began, spent = time.perf_counter(), _processor_seconds()
+    began, spent = time.perf_counter(), processor_seconds()
     for path in paths:
         try:
             why = process(path, clock)
@@ -137,7 +137,7 @@ def timed(process: Process, paths: Sequence[str], announce: Callable[[str], None
             failed[read_case(Path(path)).target] = why
     return Timed(
         wall=time.perf_counter() - began,
-        processor=_processor_seconds() - spent,
+        processor=processor_seconds() - spent,
         stages=dict(clock.seconds),
         failed=failed,
         resident=resident(os.getpid()),
@@ -154,12 +154,6 @@ def _built(path: str, clock: StageClock) -> tuple[Case, torch.nn.Module, list[tu
         tensors = load_tensors(case, Path(path).parent)
         samples = [tensors_of(sample) for sample in calibration_samples(case, tensors)]
         return case, module_of(case, tensors), samples
-
-
-def _processor_seconds() -> float:
-    """Of this process and of the children that it waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(item.ru_utime + item.ru_stime for item in used)
 
 
 def main() -> None:

@@ -1,0 +1,98 @@
+"""What a contestant has done for one seed: steps, and the answer key that they are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from harness.case.target import parse_target
+from harness.triage.buckets import any_family
+from harness.triage.corpus import Entry
+from harness.triage.findings import Finding
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What was done between two looks at the clock: a case, or a block of programs.
+
+    :param processor: seconds of processor time, without what the answer key takes: proofs.
+    :param ran: cases, or programs.
+    :param entries: of the corpus whose bugs findings are proved to be.
+    :param unproved: what the other findings that count look like.
+    """
+
+    processor: float
+    ran: int
+    entries: tuple[str, ...] = ()
+    unproved: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Course:
+    """Steps of one contestant with one seed.
+
+    :ivar first: entry -> processor seconds after which its bug was seen first.
+    """
+
+    contestant: str
+    seed: int
+    steps: tuple[Step, ...]
+
+    @property
+    def processor(self) -> float:
+        """Seconds of processor time so far."""
+        return sum(step.processor for step in self.steps)
+
+    @property
+    def ran(self) -> int:
+        """Cases, or programs, so far."""
+        return sum(step.ran for step in self.steps)
+
+    @property
+    def first(self) -> dict[str, float]:
+        """Entry -> processor seconds after which its bug was seen first."""
+        found: dict[str, float] = {}
+        spent = 0.0
+        for step in self.steps:
+            spent += step.processor
+            for entry in step.entries:
+                found.setdefault(entry, spent)
+        return found
+
+    def share(self, key: Sequence[str], seconds: float) -> float | None:
+        """Part of the key that was found within so much processor time; None if it did not run for so long."""
+        if self.processor < seconds or not key:
+            return None
+        first = self.first
+        return sum(first.get(entry, seconds + 1) <= seconds for entry in key) / len(key)
+
+    def half(self, key: Sequence[str]) -> float | None:
+        """Processor seconds after which half of the key was found; None if it was not."""
+        times = sorted(time for entry, time in self.first.items() if entry in key)
+        needed = -(-len(key) // 2)
+        return times[needed - 1] if 0 < needed <= len(times) else None
+
+
+def step_of(findings: Iterable[Finding], processor: float, ran: int) -> Step:
+    """A step and what it found."""
+    counted = [finding for finding in findings if not finding.information]
+    entries = {finding.entry for finding in counted if finding.known}
+    unproved = {looks_of(finding) for finding in counted if not finding.known}
+    return Step(processor, ran, tuple(sorted(entries)), tuple(sorted(unproved)))
+
+
+def looks_of(finding: Finding) -> str:
+    """What findings of one bug often share: the bucket, and the chain of operators."""
+    return f"{any_family(finding.bucket)} {' '.join(finding.chain)}"
+
+
+def answer_key(corpus: Sequence[Entry], targets: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Package -> the entries whose bugs the installed packages have, and one of the targets can show."""
+    families = {parse_target(name).family for name in targets}
+    found: dict[str, list[str]] = {}
+    for entry in corpus:
+        bug = entry.bug
+        if bug is not None and (not bug.families or families & {*bug.families}):
+            found.setdefault(entry.status.package, []).append(entry.name)
+    return {package: tuple(sorted(names)) for package, names in sorted(found.items())}

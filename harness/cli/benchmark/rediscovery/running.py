@@ -1,0 +1,60 @@
+"""Brings every asked course to its budget, one after the other, and returns all that lie there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.case.errors import BadInput
+from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS, Asked
+from harness.cli.benchmark.rediscovery.course import Course
+from harness.triage.corpus import Entry
+
+FOLDER = "rediscover"
+_TOLD_EVERY = 30.0
+"""Seconds between two lines of progress."""
+
+
+def contestants_named(names: Sequence[str]) -> tuple[str, ...]:
+    """The contestants that were asked for; none stands for all that are cold.
+
+    :raises BadInput: there is no such contestant.
+    """
+    for name in names:
+        if name not in CONTESTANTS:
+            raise BadInput("--contestant", f"unknown {name!r}", f"use {', '.join(CONTESTANTS)}")
+    return tuple(dict.fromkeys(names)) or tuple(name for name, item in CONTESTANTS.items() if item.cold)
+
+
+def courses(
+    names: Sequence[str],
+    seeds: Sequence[int],
+    seconds: float,
+    targets: tuple[str, ...],
+    folder: Path,
+    corpus: Sequence[Entry],
+    say: Callable[[str], None],
+) -> list[Course]:
+    """The courses of every contestant and seed, each gone on with until it has had so much processor time."""
+    found = []
+    for seed in seeds:
+        for name in names:
+            place = folder / FOLDER / f"{name}-{seed}"
+            asked = Asked(seed, seconds, targets, place, corpus, _Progress(f"{name}, seed {seed}", seconds, say))
+            if CONTESTANTS[name].course(seed, place).processor < seconds:
+                CONTESTANTS[name].go_on(asked)
+            found.append(CONTESTANTS[name].course(seed, place))
+    return found
+
+
+class _Progress:
+    """Says how far a course is, now and then."""
+
+    def __init__(self, name: str, seconds: float, say: Callable[[str], None]) -> None:
+        self._name, self._of, self._say, self._last = name, seconds, say, time.monotonic()
+
+    def __call__(self, spent: float, ran: int) -> None:
+        if time.monotonic() >= self._last + _TOLD_EVERY:
+            self._last = time.monotonic()
+            self._say(f"{self._name}: {spent / 60:.1f} of {self._of / 60:.1f} min of processor time, {ran} run")

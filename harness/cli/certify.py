@@ -14,10 +14,11 @@ import click
 import msgspec
 
 from harness import __version__
-from harness.campaign.certify.certifying import Certifier, Plan
-from harness.campaign.certify.evidence import Certificate
+from harness.campaign.certify.certifying import Certifier
+from harness.campaign.certify.evidence import Certificate, stored_certificate
 from harness.campaign.certify.page import markdown
 from harness.campaign.certify.patching import patch_difference
+from harness.campaign.certify.rows import Plan
 from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
 from harness.case.interrupts import command, deferred
@@ -80,7 +81,8 @@ def certify(
     hold(out)
     stages = Stages(lambda task: Path(named_by(task)).stem)
     with deferred(_goes_on), Pool(jobs, told=stages.told) as pool, stages:
-        plan = Plan(wanted, entries(corpus_folders(required=True)), graphs, seed, out)
+        corpus = entries(corpus_folders(required=True))
+        plan = Plan(wanted, corpus, graphs, seed, out, reach=graphs, earlier=_made(wanted, folder))
         certifier = Certifier(plan, pool, stages.say, lambda cases: stages.expect(cases, jobs))
         for correction, certificate in zip(wanted, certifier.certificates(), strict=True):
             if patch and certificate.verdict == "certified":
@@ -116,6 +118,12 @@ def _wanted(names: tuple[str, ...]) -> tuple[Correction, ...]:
     if names and names != ("all",):
         return tuple({item.name: item for item in map(find_correction, names)}.values())
     return tuple(item for item in corrections().values() if item.for_release(release))
+
+
+def _made(wanted: tuple[Correction, ...], folder: Path) -> dict[str, Certificate]:
+    """Certificates that are in the folder already."""
+    found = {item.name: stored_certificate(folder.parent, folder.name, item.name) for item in wanted}
+    return {name: made for name, made in found.items() if made is not None}
 
 
 def _write(folder: Path, certificate: Certificate) -> None:

@@ -1,7 +1,8 @@
 """The verb ``certify``: certificates for corrections (``harness.campaign.certify``).
 
 Writes ``OUT/<line>/<name>.json`` and ``.md``, with ``--patch`` ``<name>.patch``, and with ``--source DIR``
-``<name>.source.patch`` for that checkout. Comparisons are kept in OUT, so that an interrupted run goes on where it was.
+``<name>.source.patch`` for that checkout. Comparisons are kept in OUT, so that an interrupted run goes on where it was; so is
+what a certificate there says already of the same correction and packages.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from harness.workers.protocol import named_by
     default=200,
     show_default=True,
     type=click.IntRange(5),
-    help="Graphs to draw on TOSA-1.0+INT; a fifth of them run on each default Ethos-U target, too.",
+    help="Graphs to draw on TOSA-1.0+INT (a fifth of them run on each default Ethos-U target, too), and graphs that "
+    "are to come to the edited lines.",
 )
 @click.option("--patch", is_flag=True, help="Write a unified diff for the ExecuTorch repository, and certify it, too.")
 @source_option

@@ -1,8 +1,8 @@
 """The verb ``certify``: certificates for corrections (``harness.campaign.certify``).
 
 Writes ``OUT/<line>/<name>.json`` and ``.md``, with ``--patch`` ``<name>.patch``, and with ``--source DIR``
-``<name>.source.patch`` for that checkout. Comparisons are kept in OUT, so that an interrupted run goes on where it was; so is
-what a certificate there says already of the same correction and packages.
+``<name>.source.patch`` for that checkout. Comparisons are kept in OUT, so that an interrupted run goes on where it was;
+so is what a certificate there says already of the same correction and packages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The verb ``certify``: certificates for corrections (``harness.campaign.certify``).
 
 Writes ``OUT/<line>/<name>.json`` and ``.md``, with ``--patch`` ``<name>.patch``, and with ``--source DIR``
-``<name>.source.patch`` for that checkout. Comparisons are kept in OUT, so that an interrupted run goes on where it was.
+``<name>.source.patch`` for that checkout. Comparisons are kept in OUT, so that an interrupted run goes on where it was;
+so is what a certificate there says already of the same correction and packages.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import click
 import msgspec
 
 from harness import __version__
-from harness.campaign.certify.certifying import Certifier, Plan
-from harness.campaign.certify.evidence import Certificate
+from harness.campaign.certify.certifying import Certifier
+from harness.campaign.certify.evidence import Certificate, stored_certificate
 from harness.campaign.certify.page import markdown
 from harness.campaign.certify.patching import patch_difference
+from harness.campaign.certify.rows import Plan
 from harness.campaign.holding import hold
 from harness.case.errors import CannotRun
 from harness.case.interrupts import command, deferred
@@ -42,7 +44,8 @@ from harness.workers.protocol import named_by
     default=200,
     show_default=True,
     type=click.IntRange(5),
-    help="Graphs to draw on TOSA-1.0+INT; a fifth of them run on each default Ethos-U target, too.",
+    help="Graphs to draw on TOSA-1.0+INT (a fifth of them run on each default Ethos-U target, too), and graphs that "
+    "are to come to the edited lines.",
 )
 @click.option("--patch", is_flag=True, help="Write a unified diff for the ExecuTorch repository, and certify it, too.")
 @source_option
@@ -80,7 +83,8 @@ def certify(
     hold(out)
     stages = Stages(lambda task: Path(named_by(task)).stem)
     with deferred(_goes_on), Pool(jobs, told=stages.told) as pool, stages:
-        plan = Plan(wanted, entries(corpus_folders(required=True)), graphs, seed, out)
+        corpus = entries(corpus_folders(required=True))
+        plan = Plan(wanted, corpus, graphs, seed, out, reach=graphs, earlier=_made(wanted, folder))
         certifier = Certifier(plan, pool, stages.say, lambda cases: stages.expect(cases, jobs))
         for correction, certificate in zip(wanted, certifier.certificates(), strict=True):
             if patch and certificate.verdict == "certified":
@@ -116,6 +120,12 @@ def _wanted(names: tuple[str, ...]) -> tuple[Correction, ...]:
     if names and names != ("all",):
         return tuple({item.name: item for item in map(find_correction, names)}.values())
     return tuple(item for item in corrections().values() if item.for_release(release))
+
+
+def _made(wanted: tuple[Correction, ...], folder: Path) -> dict[str, Certificate]:
+    """Certificates that are in the folder already."""
+    found = {item.name: stored_certificate(folder.parent, folder.name, item.name) for item in wanted}
+    return {name: made for name, made in found.items() if made is not None}
 
 
 def _write(folder: Path, certificate: Certificate) -> None:

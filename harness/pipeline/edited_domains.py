@@ -2,7 +2,7 @@
 
 Upstream's #18999 needs one: an operator that only moves data, between a dequantize and a quantize node of
 different domains. PT2E gives both one domain. Here every quantize node behind the operator, and the
-dequantize nodes that read it, get twice the scale and a zero point five codes higher.
+dequantize nodes that read it, get twice the scale and a zero point five codes higher (lower, at the top of the range).
 
 Imports torch; runs in worker processes only.
 """
@@ -28,10 +28,11 @@ def change_domains(module: torch.fx.GraphModule, operator: str) -> None:
         if node.op != "call_function" or operator_name(node.target).split(".")[1:2] != [operator]:
             continue
         for quantize in [user for user in node.users if operator_name(user.target).startswith(QUANTIZE)]:
-            scale, zero_point = quantize.args[1:3]
+            scale, zero_point, _, highest = quantize.args[1:5]
+            shift = SHIFT if zero_point + SHIFT <= highest else -SHIFT
             readers = [user for user in quantize.users if operator_name(user.target).startswith(DEQUANTIZE)]
             for item in (quantize, *readers):
-                item.args = (item.args[0], scale * FACTOR, zero_point + SHIFT, *item.args[3:])
+                item.args = (item.args[0], scale * FACTOR, zero_point + shift, *item.args[3:])
                 edited += 1
     if not edited:
         raise BadInput("recipe", f"edited={operator}: no result of {operator} is quantized", "name another operator")

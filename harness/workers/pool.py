@@ -58,6 +58,7 @@ from harness.workers.protocol import (
     CompareTask,
     EmitTask,
     Emitted,
+    Gone,
     Masked,
     MaskTask,
     Question,
@@ -67,6 +68,7 @@ from harness.workers.protocol import (
     Swept,
     SweptCase,
     Task,
+    WholeTask,
     named_by,
     refused,
 )
@@ -298,6 +300,10 @@ class Pool:
     def emit(self, task: EmitTask) -> Emitted:
         """Have a worker lower a case."""
         return result_of(self.emit_all([task])[0])
+
+    def go_through(self, task: WholeTask) -> Gone:
+        """Have a worker go through the whole domain of what a correction changes."""
+        return result_of(self._executor.submit(self._answered, task, Gone))
 
     def mask(self, tasks: Iterable[MaskTask]) -> Iterator[Masked]:
         """Have the workers lower cases and imagine bugs in them, in order."""

@@ -242,6 +242,8 @@ class Emitted(msgspec.Struct, frozen=True, kw_only=True, tag="emitted"):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """A case stock and with one variant of corrections.
 
+    :param reached: the stock compile came to what the variant's last correction changes
+        (``harness.corrections.touching``); assignments aside, if it changes functions as well.
     :param same: the artifacts are the same, and nothing was executed.
     :param what: the first difference between the artifacts.
     :param stock: what the oracles say of the stock run, without mere information.
@@ -250,6 +252,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     variant: tuple[str, ...]
+    reached: bool = False
     same: bool = False
     what: str = ""
     stock: tuple[Finding, ...] = ()
@@ -270,6 +273,38 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
     invalid: str | None = None
     problem: str | None = None
     seconds: dict[str, float] = {}
+
+
+class WholeTask(msgspec.Struct, frozen=True, kw_only=True, tag="whole"):
+    """Go through the whole finite domain of what a correction changes (``harness.campaign.certify.whole``).
+
+    :param correction: its name.
+    """
+
+    correction: str
+
+    @property
+    def case(self) -> str:
+        """What messages call it."""
+        return f"the domain of {self.correction}"
+
+
+class Gone(msgspec.Struct, frozen=True, kw_only=True, tag="gone through"):
+    """What going through a domain found.
+
+    :param points: how many there are.
+    :param wrong: of the installed function; ``corrected_wrong`` of the corrected one.
+    :param lost: points where the installed function does something, and right, and the corrected one does otherwise.
+    :param first: the first point that speaks against the correction; empty if none does.
+    """
+
+    says: str = ""
+    points: int = 0
+    wrong: int = 0
+    corrected_wrong: int = 0
+    lost: int = 0
+    first: str = ""
+    problem: str | None = None
 
 
 class SweepTask(msgspec.Struct, frozen=True, kw_only=True, tag="sweep"):
@@ -334,8 +369,8 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
     resident: int = 0
 
 
-Question = Task | CaptureTask | SuiteTask | EmitTask | CompareTask | SweepTask | TimeTask | MaskTask
-Answer = CaseResult | Captured | SuiteFile | Emitted | Compared | Swept | Timed | Masked
+Question = Task | CaptureTask | SuiteTask | EmitTask | CompareTask | WholeTask | SweepTask | TimeTask | MaskTask
+Answer = CaseResult | Captured | SuiteFile | Emitted | Compared | Gone | Swept | Timed | Masked
 Message = Question | Stage | Run | Answer
 
 
@@ -360,6 +395,8 @@ def refused(task: Question, problem: str) -> Answer:
             return SuiteFile(file=task.file, problem=problem)
         case CompareTask():
             return Compared(case=task.case, problem=problem)
+        case WholeTask():
+            return Gone(problem=problem)
         case SweepTask():
             return Swept(problem=problem)
         case MaskTask():

@@ -42,6 +42,7 @@ from harness.workers.protocol import (
     SuiteTask,
     SweepTask,
     Task,
+    WholeTask,
     named_by,
     receive,
     refused,
@@ -59,8 +60,11 @@ _HANDLERS = {
     MaskTask: ("harness.workers.emission", "mask_case"),
     SuiteTask: ("harness.campaign.suite.taking", "take"),
     SweepTask: ("harness.campaign.breadth.sweeping", "sweep"),
+    WholeTask: ("harness.campaign.certify.whole.going", "go_through"),
 }
 """Module and function that answer a kind of task. Named, not imported: some are above this room."""
+UNCORRECTED = (CompareTask, MaskTask, SuiteTask, WholeTask)
+"""Tasks that no correction applies to from beginning to end."""
 
 
 def main() -> None:
@@ -129,7 +133,7 @@ def _serve(task: object, announce: _Announced, cache: WorkerCache, remembered: R
 
     What the toolchain raises where that is not expected ends the process: the pool makes a finding of it.
     """
-    assert isinstance(task, (Task, CaptureTask, SuiteTask, EmitTask, CompareTask, SweepTask, MaskTask))
+    assert isinstance(task, (Task, CaptureTask, SuiteTask, EmitTask, CompareTask, WholeTask, SweepTask, MaskTask))
     lost: tuple[Unjudged, ...] = ()
     try:
         return _answer(task, announce, cache, remembered)
@@ -146,7 +150,7 @@ def _serve(task: object, announce: _Announced, cache: WorkerCache, remembered: R
 
 
 def _answer(
-    task: Task | CaptureTask | SuiteTask | EmitTask | CompareTask | SweepTask | MaskTask,
+    task: Task | CaptureTask | SuiteTask | EmitTask | CompareTask | WholeTask | SweepTask | MaskTask,
     announce: _Announced,
     cache: WorkerCache,
     remembered: Remembered,
@@ -163,7 +167,7 @@ def _answer(
             return capture_file(task)
         finally:
             faulthandler.cancel_dump_traceback_later()
-    with applied(chosen(() if isinstance(task, (CompareTask, MaskTask, SuiteTask)) else task.corrections)):
+    with applied(chosen(() if isinstance(task, UNCORRECTED) else task.corrections)):
         if isinstance(task, Task):
             return run_task(task, announce, cache, remembered, announce.run)
         module, function = _HANDLERS[type(task)]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaign.certify.certifying import Certifier, Plan
+from harness.campaign.certify.certifying import Certifier
+from harness.campaign.certify.rows import Plan
 from harness.compat.releases import installed
 from harness.corrections import find_correction
 from harness.triage.corpus import default_corpus, entries

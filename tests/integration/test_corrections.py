@@ -9,8 +9,8 @@ import shutil
 import pytest
 
 from harness.campaign.campaign import write_case
-from harness.campaign.certify.certifying import Plan
 from harness.campaign.certify.patching import patch_difference
+from harness.campaign.certify.rows import Plan
 from harness.case.case import Case, Constant, Graph, Node
 from harness.compat.releases import installed
 from harness.corrections import corrections

@@ -108,6 +108,74 @@ def test_the_share_of_the_vela_engine_ends_with_its_last_lines_and_its_status(tm
     assert (wrong.returncode, "drawn or mutated" in wrong.stderr) == (2, True)
 
 
+UPSTREAM = {
+    "examples/arm/setup.sh": """#!/bin/sh
+echo "setup $*" >> "$CALLS"
+mkdir -p examples/arm/arm-scratch
+echo 'echo "path $UNSET" >> "$CALLS"' > examples/arm/arm-scratch/setup_path.sh
+""",
+    "backends/arm/scripts/build_executor_runner.sh": """#!/bin/sh
+echo "build $*" >> "$CALLS"
+""",
+}
+
+
+def test_the_fvp_is_installed_with_upstreams_own_script_once_its_licence_was_accepted(tmp_path):
+    source, tree, calls = tmp_path / "source", tmp_path / "tree", tmp_path / "calls"
+    for name, text in UPSTREAM.items():
+        executable(source / name, text)
+    words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(source)]
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "a"], ["tag", "v9.9.9"]):
+        subprocess.run([*words, *command], check=True)
+    python = executable(tmp_path / "python", '#!/bin/sh\n[ "$1" = -c ] && echo 9.9.9 || echo "$RUNNER --target=$3"\n')
+    asked = {
+        "FVP_LICENCE": "accepted",
+        "EXECUTORCH_ROOT": tree,
+        "NIGHTLY_OUT": tmp_path / "night",
+        "PYTHON": python,
+        "SOURCE": source.as_uri(),
+        "TARGETS": "ethos-u55-128",
+        "CALLS": calls,
+        "RUNNER": [*UPSTREAM][1],
+    }
+    refused = script("fvp-setup", **{**asked, "FVP_LICENCE": ""})
+    assert (refused.returncode, "is not 'accepted'" in refused.stderr, calls.exists()) == (2, True, False)
+    done = script("fvp-setup", **asked)
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = ["setup --i-agree-to-the-contained-eula", "path", "build --target=ethos-u55-128"]
+    assert [line.rstrip() for line in calls.read_text().splitlines()] == expected
+
+
+BOTH, FVP_ALONE = {"ethos-u-fvp": "ran", "ethos-u-model": "ran"}, {"ethos-u-fvp": "ran"}
+
+
+@pytest.mark.parametrize(
+    ("differ", "legs", "status", "told"),
+    [
+        (False, BOTH, 0, "* ethos-u55-128: they agreed on 5 of 5 delegates, bit for bit"),
+        (True, BOTH, 1, "* ethos-u55-128: they agreed on 2 of 5 delegates, bit for bit"),
+        (False, {"ethos-u-fvp": "no FVP", "ethos-u-model": "ran"}, 3, "* 3 programs did not run on the FVP: no FVP"),
+        (False, FVP_ALONE, 3, "* no program ran on both"),
+    ],
+)
+def test_the_summary_says_on_how_many_delegates_fvp_and_model_agreed(tmp_path, differ, legs, status, told):
+    def line(delegates, findings=(), **words):
+        result = {"target": "ethos-u55-128", "delegates": delegates, "findings": findings, "fallback": [], "legs": legs}
+        return json.dumps({"result": {**result, **words}})
+
+    apart = [{"legs": ["ethos-u-fvp", "ethos-u-model"]}] if differ else [{"legs": ["tosa-reference", "ethos-u-model"]}]
+    rows = [line(2), line(3, apart), line(7, fallback=["aten.sort.default"]), '{"cut o']
+    stub = executable(
+        tmp_path / "armdiff", '#!/bin/sh\necho "$*" >> "$CALLS"\nprintf %s "$ROWS" > "$OUT/results.jsonl"\n'
+    )
+    out, summary, calls = tmp_path / "night", tmp_path / "summary", tmp_path / "calls"
+    asked = {"SEED": 7, "MINUTES": 5, "NIGHTLY_OUT": out, "GITHUB_STEP_SUMMARY": summary, "TARGETS": "ethos-u55-128"}
+    done = script("fvp", ARMDIFF=stub, CALLS=calls, ROWS="\n".join(rows), OUT=out, **asked)
+    assert done.returncode == status, done.stderr
+    assert told in summary.read_text().splitlines()
+    assert calls.read_text().rstrip().endswith("--target ethos-u55-128 --ethos-u-engine both")
+
+
 @pytest.mark.parametrize("status", [0, 1])
 def test_the_scripts_of_the_corpus_run_and_their_status_is_the_jobs(tmp_path, status):
     calls = tmp_path / "calls"

@@ -68,7 +68,7 @@ def compared(case, folder, *names):
     stages = []
     task = CompareTask(case=str(write_case(case, folder)), variants=tuple((name,) for name in names))
     rows = compare(task, stages.append).comparisons
-    return {row.variant[0]: (row.same, row.what) for row in rows}, stages.count("lower")
+    return {row.variant[0]: (row.same, row.what, row.reached) for row in rows}, stages.count("lower")
 
 
 def test_variants_that_leave_every_step_alone_are_not_compiled(tmp_path, monkeypatch):
@@ -77,6 +77,7 @@ def test_variants_that_leave_every_step_alone_are_not_compiled(tmp_path, monkeyp
     names = ("avg-pool-zero-point-literal", "constant-keeps-quantized-dtype", "negative-pad-sliced")
     first, lowerings = compared(case, tmp_path, *names)
     assert [first[name][0] for name in names] == [False, True, True]
+    assert [first[name][2] for name in names] == [True, True, False], "which of them the stock compile came to"
     assert lowerings == 3  # stock, and two corrections whose places a step reached for the first time
     again, lowerings = compared(case, tmp_path, *names)
     assert again == first

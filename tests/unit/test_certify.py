@@ -5,15 +5,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.campaign.certify.certifying import Certifier
 from harness.campaign.certify.deciding import met_in_vela, outcome_of, refuses, remaining, tally, verdict_on
-from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown
-from harness.campaign.certify.page import markdown
+from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Whole
+from harness.campaign.certify.page import in_brief, markdown
 from harness.campaign.certify.reduced_case import cuts, smallest
+from harness.campaign.certify.rows import Plan
 from harness.campaign.certify.store import Store, key_of
 from harness.campaign.replaying import held_against_status
 from harness.case.case import encode_case
 from harness.case.reading import decode_case
-from harness.compat.releases import Basis
+from harness.compat.releases import Basis, installed
 from harness.corrections import Correction, chosen, find_correction
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, with_corrections
 from harness.triage.findings import Finding
@@ -233,7 +235,11 @@ def test_the_page_says_verdict_bug_and_counterexample():
             needs=("other",),
             functions=(Function(module="m", place="P.call", installed="aa", corrected="bb"),),
             shown=(Shown(entry="bug", target="TOSA-1.0+INT", bug=True, stock={A: "it raises"}, legs=("eager",)),),
-            moved=(Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 7, "worse": 1}),),
+            moved=(
+                Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 7, "worse": 1}, reached=3),
+                Moved(cases="kin", target="ethos-u55-128", outcomes={"same": 10, "right": 5}, reached=9),
+            ),
+            whole=Whole(says="every one", points=1234, wrong=2, corrected_wrong=1, lost=1),
             counterexample=Counterexample(
                 case="c.json",
                 target="TOSA-1.0+INT",
@@ -247,11 +253,51 @@ def test_the_page_says_verdict_bug_and_counterexample():
     )
     assert page.startswith("# `mended`: refused\n\nNothing else moved: 6 steps apart.\n")
     assert "| bug | TOSA-1.0+INT | crash: exception | passes | passes | eager |" in page
-    assert "| graphs | TOSA-1.0+INT | 7 | 1 |" in page
+    assert "| graphs | TOSA-1.0+INT | 3 | 7 | 0 | 1 |" in page
+    assert "12 of 23 graphs came to the edited lines; 6 of them became another program, on 5 of which every" in page
+    assert "On the other 6 the same was left both ways" in page
+    assert (
+        "All 1,234 points of every one. The installed function is wrong at 2 of them, the corrected one at 1; 1 "
+        in page
+    )
     assert "`cat -> neg` on TOSA-1.0+INT, case `c.json`: wrong where stock was not." in page
     assert "| `m:P.call` | aa | bb |" in page
     assert "* Applied along with it, for the bugs that it leads to: other\n" in page
     assert "`armdiff certify mended`" in page
+
+
+def test_what_a_certificate_says_already_is_not_made_again(tmp_path):
+    correction = find_correction("cat-keeps-repeated-inputs")
+    stored = msgspec.json.decode(
+        (default_corpus() / "certificates/default/cat-keeps-repeated-inputs.json").read_bytes(), type=Certificate
+    )
+    rows = [row for row in stored.moved if row.cases != "kin"]
+    kin = Moved(cases="kin", target="TOSA-1.0+INT", outcomes={"right": 9}, reached=9)
+    earlier = msgspec.structs.replace(stored, moved=(*rows, kin), releases=dict(installed()))
+
+    def made(seed):
+        plan = Plan((correction,), (), 200, seed, tmp_path, reach=200, earlier={correction.name: earlier})
+        [found] = Certifier(plan, None, lambda line: None).certificates()  # nobody is there to compare anything
+        return found
+
+    again = made(0)
+    assert (again.verdict, again.shown, again.patch) == ("certified", earlier.shown, earlier.patch)
+    assert {row.cases for row in again.moved} == {row.cases for row in earlier.moved}
+    with pytest.raises(AttributeError):
+        made(1)
+
+
+def test_a_certificate_from_before_graphs_were_counted_says_so():
+    old = Certificate(
+        name="c",
+        verdict="certified",
+        why="w",
+        line="default",
+        releases={},
+        moved=(Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 7}),),
+    )
+    assert "How many graphs came to the edited lines was not counted when this was made." in markdown(old)
+    assert "came to" not in in_brief(old)
 
 
 def test_a_case_is_cut_down_to_what_shows():
@@ -292,7 +338,7 @@ def test_a_stored_certificate_is_of_the_correction_as_it_is(file):
     found = msgspec.json.decode(file.read_bytes(), type=Certificate)
     correction = find_correction(found.name)
     assert found.digest == correction.digest(found.releases["executorch"])
-    assert found.verdict == "certified"
+    assert found.verdict == "certified" or (found.verdict == "not-needed" and found.line != "default")
     assert found.line == file.parent.name
     assert file.with_suffix(".md").read_text() == markdown(found)
     assert not found.patch or file.with_name(found.patch).exists()

@@ -73,7 +73,7 @@ def test_the_budget_leaves_time_for_a_verdict(nightly):
 
 def test_what_the_verdict_reads_is_what_the_shards_upload(nightly):
     uploads = [step for step in steps(nightly) if step.get("uses", "").startswith("actions/upload-artifact@")]
-    assert len(uploads) == 5
+    assert len(uploads) == 6
     assert all(step["if"] == "always()" for step in uploads)
     names = {step["with"]["name"] for step in nightly["jobs"]["shard"]["steps"] if step in uploads}
     assert names == {f"{kind}-${{{{ matrix.line }}}}-${{{{ matrix.number }}}}" for kind in ("run", "examples")}
@@ -98,6 +98,20 @@ def test_the_vela_engine_has_a_share_of_its_own(nightly):
     [install] = [step["timeout-minutes"] for step in engine["steps"] if step.get("name") == "Environment"]
     choices = [int(item) for item in nightly[True]["workflow_dispatch"]["inputs"]["minutes"]["options"]]
     assert max(choices) + OVERRUN + install + 15 <= engine["timeout-minutes"] <= 360
+
+
+def test_an_fvp_runs_only_where_its_licence_was_accepted(nightly):
+    fvp = nightly["jobs"]["fvp"]
+    assert fvp["if"] == "vars.ARM_FVP_LICENCE == 'accepted'"
+    assert fvp["env"]["FVP_LICENCE"] == "${{ vars.ARM_FVP_LICENCE }}"
+    runs = [step for step in fvp["steps"] if "run" in step]
+    assert [step["run"] for step in runs] == [f".ci/nightly/{name}" for name in ("environment", "fvp-setup", "fvp")]
+    [upload] = [step["with"] for step in fvp["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert not upload["name"].startswith(("run-", "examples-")), "the verdict reads those"
+    assert "fvp" not in nightly["jobs"]["verdict"]["needs"]
+    install = sum(step.get("timeout-minutes", 0) for step in runs)
+    choices = [int(item) for item in nightly[True]["workflow_dispatch"]["inputs"]["minutes"]["options"]]
+    assert max(choices) + OVERRUN + install + 15 <= fvp["timeout-minutes"] <= 360
 
 
 def test_every_script_of_the_corpus_runs_and_must_not_fail(nightly):

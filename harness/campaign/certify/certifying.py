@@ -2,7 +2,8 @@
 
 (a) *stock*: the bug shows on its corpus cases; otherwise the correction is not needed here.
 (b) *corrected*: on the same cases every oracle passes and every leg agrees, but for other known bugs.
-(c) *nothing else moved*: drawn graphs with the operators that the correction touches, and the corpus.
+(c) *nothing else moved*: drawn graphs with the operators that the correction touches, the corpus, and kin of the
+    bug's own cases until enough graphs came to the corrected code; its whole domain, if it has one.
 (d) *together*: (b) with all corrections at once, and drawn graphs with any of their operators.
 
 Corpus cases of (a) and (b) run as in any campaign, twice if something is found; the comparisons of
@@ -11,18 +12,20 @@ Corpus cases of (a) and (b) run as in any campaign, twice if something is found;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from harness.campaign.campaign import write_case
 from harness.campaign.certify.deciding import by_bucket, met_in_vela, outcome_of, refuses, remaining, tally, verdict_on
-from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Verdict
+from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Verdict, Whole
 from harness.campaign.certify.reduced_case import smallest
-from harness.campaign.certify.store import Store
+from harness.campaign.certify.rows import ComparedCase, Plan, Rows
+from harness.campaign.certify.whole import domains
 from harness.case.case import Case, case_digest
-from harness.case.chains import has_pattern, operator_chain
+from harness.case.chains import operator_chain
 from harness.case.checking import retargeted
 from harness.case.errors import BadInput
 from harness.case.reading import read_case
@@ -34,28 +37,7 @@ from harness.corrections.source import edited_modules
 from harness.triage.corpus import Entry, with_corrections
 from harness.triage.findings import Finding
 from harness.workers.pool import Pool
-from harness.workers.protocol import CaseResult, CompareTask, Comparison, Task, Variant
-
-ETHOS_U_SHARE = 5
-"""Of five graphs on TOSA one is compared on each Ethos-U target, too."""
-
-_Wanted = tuple[Case, str, Variant]
-"""A case, its file, and the corrections to compare it with."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What certificates are made of.
-
-    :param graphs: drawn graphs a correction on ``TOSA-1.0+INT``; a fifth of them on each default Ethos-U target.
-    :param out: folder for cases, comparisons and certificates.
-    """
-
-    corrections: tuple[Correction, ...]
-    corpus: Sequence[Entry]
-    graphs: int
-    seed: int
-    out: Path
+from harness.workers.protocol import CaseResult, Task, Variant, WholeTask
 
 
 class _Step(NamedTuple):
@@ -63,29 +45,21 @@ class _Step(NamedTuple):
 
     :param name: what the certificate calls its cases.
     :param alone: with the one correction; otherwise with all together.
-    :param drawn: on drawn graphs; otherwise on the corpus.
+    :param source: where its cases come from.
     """
 
     name: str
     alone: bool
-    drawn: bool
+    source: Literal["drawn", "corpus", "kin"]
 
 
 _STEPS = (
-    _Step("graphs", alone=True, drawn=True),
-    _Step("corpus", alone=True, drawn=False),
-    _Step("together", alone=False, drawn=True),
-    _Step("corpus together", alone=False, drawn=False),
+    _Step("graphs", alone=True, source="drawn"),
+    _Step("corpus", alone=True, source="corpus"),
+    _Step("kin", alone=True, source="kin"),
+    _Step("together", alone=False, source="drawn"),
+    _Step("corpus together", alone=False, source="corpus"),
 )
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """A case with one comparison of it."""
-
-    case: Case
-    path: str
-    comparison: Comparison
 
 
 @dataclass
@@ -101,39 +75,58 @@ class Certifier:
     report: Callable[[str], None]
     begins: Callable[[int], None] = lambda cases: None
     _together: Variant = ()
-    _shared: list[tuple[Case, ...]] = field(default_factory=list)
-    _store: Store = field(init=False)
+    _rows: Rows = field(init=False)
 
     def __post_init__(self) -> None:
-        self._store = Store(self.plan.out / f"comparisons-{release_line() or 'unknown'}.jsonl")
         own = (item for item in self.plan.corrections if item.for_release(_executorch()))
         self._together = tuple(dict.fromkeys(item.word for item in (*chosen(("all",)), *own)))
+        self._rows = Rows(self.plan, self.pool, self._together, self.report, self.begins)
 
     def certificates(self) -> Iterator[Certificate]:
         """A certificate for every correction of the plan, as soon as it is decided."""
         needed = [item for item in self.plan.corrections if item.for_release(_executorch())]
-        if len(needed) > 1:
-            self._compare_ahead(needed)
+        new = [item for item in needed if self._earlier(item) is None]
+        if len(new) > 1:
+            self._rows.compare_ahead(new)
         for correction in self.plan.corrections:
             yield self._certificate(correction) if correction in needed else self._not_written_for(correction)
 
     # ---- one certificate ------------------------------------------------------------------------------------------
 
     def _certificate(self, correction: Correction) -> Certificate:
-        shown, left = self._shown(correction, (correction.word,), self._together)
+        earlier = self._earlier(correction)
+        shown, left = (earlier.shown, []) if earlier else self._shown(correction, (correction.word,), self._together)
         bug = any(row.bug for row in shown)
         trouble = {"corrected": left[0].message} if left else {}
         moved: list[Moved] = []
         counterexample = None
+        whole = earlier.whole if earlier else None
+        if bug and not trouble and self.plan.reach and whole is None:
+            whole, against = self._whole(correction)
+            trouble |= against
+        graphs: list[ComparedCase] = []
         for step in _STEPS if bug and not trouble else ():
+            if kept := [row for row in earlier.moved if row.cases == step.name] if earlier else []:
+                moved += kept
+                continue
             one = correction if step.alone else None
             words = (correction.word,) if step.alone else self._together
-            rows = self._graphs(one) if step.drawn else self._corpus(words)
+            match step.source:
+                case "drawn":
+                    rows = self._rows.graphs(one)
+                case "corpus":
+                    rows = self._rows.corpus(words)
+                case "kin":
+                    rows = self._rows.kin(correction, graphs)
+            if step.name == "graphs":
+                graphs = rows
             corpus = with_corrections(self.plan.corpus, chosen(words))
             found = [(item, outcome_of(item.comparison, corpus)) for item in rows]
             for target in dict.fromkeys(item.case.target for item, _ in found):
-                outcomes = tally(outcome for item, outcome in found if item.case.target == target)
-                moved.append(Moved(cases=step.name, target=target, outcomes=outcomes))
+                mine = [(item.comparison, outcome) for item, outcome in found if item.case.target == target]
+                reached = sum(row.reached for row, _ in mine) if step.alone else None
+                outcomes = tally(outcome for _, outcome in mine)
+                moved.append(Moved(cases=step.name, target=target, outcomes=outcomes, reached=reached))
             bad = [item for item, outcome in found if refuses(outcome, one)]
             if bad:
                 counterexample = self._counterexample(bad, corpus)
@@ -141,7 +134,27 @@ class Certifier:
                 trouble = {where: _told(counterexample, words)}
                 break
         verdict, why = verdict_on(bug, trouble)
-        return self._filled(correction, verdict, why, shown, moved, counterexample)
+        filled = self._filled(correction, verdict, why, shown, moved, counterexample)
+        return msgspec.structs.replace(filled, whole=whole, patch=earlier.patch if earlier else "")
+
+    def _earlier(self, correction: Correction) -> Certificate | None:
+        """A certificate that was made already of the same correction and packages, with the same graphs."""
+        found = self.plan.earlier.get(correction.name)
+        if found is None or found.verdict != "certified":
+            return None
+        own = (correction.digest(_executorch()), dict(installed()), self._command(correction))
+        return found if (found.digest, found.releases, found.command) == own else None
+
+    def _whole(self, correction: Correction) -> tuple[Whole | None, dict[str, str]]:
+        """What going through the correction's whole domain found, and what refuses it there."""
+        if correction.name not in domains():
+            return None, {}
+        self.report(f"{correction.name}: its whole domain")
+        gone = self.pool.go_through(WholeTask(correction=correction.name))
+        if gone.problem:
+            return None, {"whole domain": gone.problem}
+        whole = msgspec.convert(msgspec.to_builtins(gone), Whole)
+        return whole, {"whole domain": f"wrong, or no longer right, at {gone.first}"} if gone.first else {}
 
     def _not_written_for(self, correction: Correction) -> Certificate:
         """Stock alone, on a release that the correction has no form for."""
@@ -180,8 +193,11 @@ class Certifier:
             graphs={row.target: sum(row.outcomes.values()) for row in moved if row.cases == "graphs"},
             seed=self.plan.seed,
             counterexample=counterexample,
-            command=f"armdiff certify {correction.word} --graphs {self.plan.graphs} --seed {self.plan.seed}",
+            command=self._command(correction),
         )
+
+    def _command(self, correction: Correction) -> str:
+        return f"armdiff certify {correction.word} --graphs {self.plan.graphs} --seed {self.plan.seed}"
 
     # ---- (a) and (b): the corpus cases of the bug ----------------------------------------------------------------
 
@@ -232,97 +248,25 @@ class Certifier:
                 continue
             yield other, str(write_case(other, self.plan.out / "cases"))
 
-    # ---- (c) and (d): what moved ----------------------------------------------------------------------------------
+    # ---- counterexamples --------------------------------------------------------------------------------------------
 
-    def _graphs(self, correction: Correction | None) -> list[_Compared]:
-        """Comparisons of drawn graphs, with one correction or (None) with all."""
-        return self._compare(self._drawn(correction), correction.name if correction else "all together")
-
-    def _corpus(self, words: Variant) -> list[_Compared]:
-        return self._compare(self._corpus_cases(words), "corpus")
-
-    def _compare_ahead(self, needed: Sequence[Correction]) -> None:
-        """Make every comparison that the steps will ask for, sharing each case's stock compile."""
-        cases = [case for item in needed for case in self._corpus_cases((item.word,))]
-        self._compare([*cases, *self._corpus_cases(self._together)], "corpus")
-        self._compare([case for item in (*needed, None) for case in self._drawn(item)], "drawn graphs")
-
-    def _corpus_cases(self, words: Variant) -> list[_Wanted]:
-        return [(read_case(entry.folder), str(entry.folder / "case.json"), words) for entry in self.plan.corpus]
-
-    def _drawn(self, correction: Correction | None) -> list[_Wanted]:
-        """Drawn cases for one correction or (None) for all.
-
-        They come from one sequence of graphs in which each correction that this release needs finds its
-        operator patterns often enough, so that corrections share cases.
-        """
-        words = (correction.word,) if correction else self._together
-        drawn = self._sequence()
-        if correction is not None:
-            drawn = [cases for cases in drawn if has_pattern(cases[0].graph, correction.patterns)]
-        tosa, *ethos_u = zip(*drawn[: self.plan.graphs], strict=True)
-        few = max(1, self.plan.graphs // ETHOS_U_SHARE)
-        cases = [*tosa, *(case for column in ethos_u for case in column[:few])]
-        return [(case, str(write_case(case, self.plan.out / "cases")), words) for case in cases]
-
-    def _sequence(self) -> list[tuple[Case, ...]]:
-        if not self._shared:
-            groups = [item.patterns for item in chosen(self._together)]
-            from generators.cases import draw_covering
-
-            self._shared = draw_covering(groups, self.plan.seed, self.plan.graphs, DEFAULT_TARGETS)
-        return self._shared
-
-    def _compare(self, cases: Iterable[_Wanted], name: str) -> list[_Compared]:
-        """Comparisons of cases with variants, from the store or made now."""
-        wanted = [(case, path, words, case_digest(case)) for case, path, words in cases]
-        missing: dict[str, list[tuple[Case, str, Variant, str]]] = {}
-        for item in wanted:
-            if self._store.get(item[3], item[0].target, item[2]) is None:
-                missing.setdefault(item[1], []).append(item)
-        tasks = [CompareTask(case=path, variants=tuple(item[2] for item in items)) for path, items in missing.items()]
-        self.begins(len(tasks))
-        for done, (items, result) in enumerate(zip(missing.values(), self.pool.compare(tasks), strict=True), 1):
-            rows = result.comparisons
-            if result.problem is not None:
-                rows = tuple(self._alone(item[1], item[2]) for item in items)
-            for item, row in zip(items, rows, strict=result.invalid is None):
-                self._store.put(item[3], item[0].target, row)
-            if done % 10 == 0 or done == len(tasks):
-                self.report(f"{name}: {done} of {len(tasks)} cases compared ({len(wanted)} comparisons in all)")
-        found = [(case, path, self._store.get(digest, case.target, words)) for case, path, words, digest in wanted]
-        return [_Compared(case, path, row) for case, path, row in found if row is not None]
-
-    def _alone(self, path: str, words: Variant) -> Comparison:
-        """A comparison of a case that ended a worker: most variants do not even execute it.
-
-        Where one does, each run is made by itself, and its death is a finding like any other.
-        """
-        [again] = self.pool.compare([CompareTask(case=path, variants=(words,))])
-        if again.comparisons:
-            return again.comparisons[0]
-        runs = [*self.pool.run(Task(case=path, corrections=item, confirm=False) for item in ((), words))]
-        stock, corrected = (tuple(item for item in run.findings if not item.information) for run in runs)
-        return Comparison(variant=words, what="a run ends the process", stock=stock, corrected=corrected)
-
-    def _counterexample(self, bad: Sequence[_Compared], corpus: Sequence[Entry]) -> Counterexample:
+    def _counterexample(self, bad: Sequence[ComparedCase], corpus: Sequence[Entry]) -> Counterexample:
         """The smallest case that refuses, cut down while it does so alike.
 
         If possible one that is no bug of Vela's, and one without a stock finding.
         """
 
-        def rank(item: _Compared) -> tuple[bool, int, int, str]:
+        def rank(item: ComparedCase) -> tuple[bool, int, int, str]:
             row = item.comparison
             return bool(met_in_vela(row, corpus)), len(row.stock), len(item.case.graph.nodes), item.path
 
         first = min(bad, key=rank)
         outcome = outcome_of(first.comparison, corpus)
         words = first.comparison.variant
-        seen: dict[str, _Compared] = {}
+        seen: dict[str, ComparedCase] = {}
 
         def still(case: Case) -> bool:
-            path = str(write_case(case, self.plan.out / "cases"))
-            made = self._compare([(case, path, words)], "counterexample")
+            made = self._rows.compare([self._rows.wanted(case, words)], "counterexample")
             if not made or outcome_of(made[0].comparison, corpus) != outcome:
                 return False
             if made[0].comparison.stock and not first.comparison.stock:

@@ -22,6 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 
@@ -35,7 +36,7 @@ from harness.compat.sources import Place
 from harness.compat.stack import stack_for
 from harness.compat.steps import steps_run_by
 from harness.compat.warm.sharing import SharedEdge, shared_edge
-from harness.corrections import chosen
+from harness.corrections import chosen, find_correction
 from harness.corrections.applying import applied, function_at
 from harness.corrections.touching import Reach, changed_places, first_reader, touched
 from harness.ethosu.equivalence import payload_difference
@@ -69,6 +70,7 @@ class _Scene:
         self.path, self.case, self.clock, self.options, self.edge = path, case, clock, options, edge
         self._stock: Compiled | None = None
         self._unmoved: frozenset[Variant] = frozenset()
+        self._reached: frozenset[Place] = frozenset()
         self._marks: list[frozenset[Place]] = []  # what was reached before the edge program was made, and after
         self._judged: tuple[Observation, tuple[Finding, ...]] | None = None
 
@@ -81,8 +83,21 @@ class _Scene:
             with steps_run_by(trial.run_step):
                 self._stock = self._compiled(None)
         self._unmoved = trial.unmoved()
+        self._reached = frozenset(places | trial.reached)
 
     def comparison(self, words: Variant) -> Comparison:
+        return msgspec.structs.replace(self._compared(words), reached=self._comes_to(words))
+
+    def _comes_to(self, words: Variant) -> bool:
+        """Did the stock compile come to what the variant's last correction changes?
+
+        There is no telling who reads an assignment, so functions decide where there are any.
+        """
+        own = changed_places((find_correction(words[-1]),))
+        functions = {place for place in own if function_at(import_module(place[0]), place[1]) is not None}
+        return bool((functions or own) & self._reached)
+
+    def _compared(self, words: Variant) -> Comparison:
         corrections = chosen(words)
         assert self._stock is not None
         if words in self._unmoved:

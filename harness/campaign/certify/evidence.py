@@ -20,8 +20,9 @@ the CPU: those are computed in float there, and round otherwise.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -57,16 +58,55 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     legs: tuple[str, ...] = ()
 
 
+class Whole(msgspec.Struct, frozen=True, kw_only=True):
+    """What going through everything that the corrected function can be asked, within stated bounds, found.
+
+    :param says: the bounds, and what was checked.
+    :param points: how many there are.
+    :param wrong: points where the installed function is wrong; ``corrected_wrong``: where the corrected one is.
+    :param lost: points where the installed function does something, and right, and the corrected one does nothing.
+    """
+
+    says: str
+    points: int
+    wrong: int
+    corrected_wrong: int
+    lost: int
+
+
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the cases of one kind on one target.
 
-    :param cases: ``graphs`` (drawn), ``corpus`` or ``together`` (drawn, all corrections at once).
+    :param cases: ``graphs`` (drawn), ``corpus``, ``kin`` (like the bug's own cases) or ``together`` (drawn, all
+        corrections at once).
     :param outcomes: outcome -> how many.
+    :param reached: how many came to the code that the correction changes; None if nobody looked.
     """
 
     cases: str
     target: str
     outcomes: dict[str, int]
+    reached: int | None = None
+
+    @property
+    def changed(self) -> int:
+        """How many became other programs."""
+        return sum(self.outcomes.values()) - self.outcomes.get("same", 0)
+
+
+class Reach(NamedTuple):
+    """Graphs, drawn ones and kin, by what the correction did to them.
+
+    :param tried: how many were compared.
+    :param reached: of these, how many came to the corrected code.
+    :param changed: of these, how many became another program.
+    :param right: of these, on how many every oracle passes with the correction.
+    """
+
+    tried: int
+    reached: int
+    changed: int
+    right: int
 
 
 class Counterexample(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +135,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     :param why: the verdict's reason in one sentence.
     :param needs: corrections that were applied along with it.
     :param graphs: target -> how many graphs were compared.
+    :param whole: what going through a whole domain found, if the correction has one.
     :param patch: name of the diff beside it, if one was exported and certified.
     :param command: how to make it again.
     """
@@ -117,8 +158,25 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     graphs: dict[str, int] = {}
     seed: int = 0
     counterexample: Counterexample | None = None
+    whole: Whole | None = None
     patch: str = ""
     command: str = ""
+
+
+def reach_of(certificate: Certificate) -> Reach | None:
+    """How many graphs came to the corrected code; None if the certificate is from before that was counted."""
+    rows = [row for row in certificate.moved if row.cases in ("graphs", "kin") and row.reached is not None]
+    if not any(row.cases == "kin" for row in rows):
+        return None
+    counts = Counter[str]()
+    for row in rows:
+        counts.update(row.outcomes)
+    return Reach(
+        tried=counts.total(),
+        reached=sum(row.reached or 0 for row in rows),
+        changed=counts.total() - counts["same"],
+        right=sum(counts[name] for name in ("equal", "rounded", "right")),
+    )
 
 
 def stored_certificate(folder: Path, line: str, name: str) -> Certificate | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.campaign.certify.deciding import OUTCOMES
-from harness.campaign.certify.evidence import Certificate, Counterexample
+from harness.campaign.certify.evidence import Certificate, Counterexample, Whole, reach_of
+from harness.case.wording import counted_as
 
 _LONGEST = 240
 _MEANING = {
@@ -48,7 +49,34 @@ def in_brief(certificate: Certificate) -> str:
     if not drawn:
         return text
     counted = "; ".join(f"{row.target}: {_counts(row.outcomes)}" for row in drawn)
-    return f"{text} Compared with stock: drawn graphs ({counted}) and {corpus} cases of the corpus."
+    text = f"{text} Compared with stock: drawn graphs ({counted}) and {corpus} cases of the corpus."
+    if reach_of(certificate) is not None:
+        text = f"{text} {reach_in_words(certificate)}"
+    return f"{text} {whole_in_words(certificate.whole)}" if certificate.whole else text
+
+
+def reach_in_words(certificate: Certificate) -> str:
+    """How many graphs came to the corrected code, and what it made of them, in two sentences."""
+    reach = reach_of(certificate)
+    if reach is None:
+        return "How many graphs came to the edited lines was not counted when this was made."
+    text = (
+        f"{reach.reached} of {counted_as(reach.tried, 'graph')} came to the edited lines; {reach.changed} of them "
+        f"became another program, on {reach.right} of which every oracle passes."
+    )
+    left = reach.reached - reach.changed
+    if left <= 0:
+        return text
+    return f"{text} On the other {left} the same was left both ways by whatever holds an edit."
+
+
+def whole_in_words(whole: Whole) -> str:
+    """What going through a whole domain found."""
+    lost = f"; {whole.lost} that the installed one does right are lost" if whole.lost else ", and nothing right is lost"
+    return (
+        f"All {whole.points:,} points of {whole.says}. The installed function is wrong at {whole.wrong:,} of them, the "
+        f"corrected one at {whole.corrected_wrong:,}{lost}."
+    )
 
 
 def _counts(outcomes: Mapping[str, int]) -> str:
@@ -97,12 +125,21 @@ def _lines(item: Certificate) -> Iterator[str]:
         names = [name for name in OUTCOMES if any(name in row.outcomes for row in item.moved)]
         yield "## What else was compared"
         yield ""
-        yield f"Seed {item.seed}; drawn graphs contain the operators that the correction touches."
+        yield f"Seed {item.seed}; drawn graphs hold the operators that the correction touches, kin are like the bug's."
         yield ""
-        yield f"| cases | target | {' | '.join(_MEANING[name] for name in names)} |"
-        yield f"|---|---|{'---|' * len(names)}"
+        yield reach_in_words(item)
+        yield ""
+        yield f"| cases | target | came to the edit | {' | '.join(_MEANING[name] for name in names)} |"
+        yield f"|---|---|---|{'---|' * len(names)}"
         for kind in item.moved:
-            yield f"| {kind.cases} | {kind.target} | {' | '.join(str(kind.outcomes.get(name, 0)) for name in names)} |"
+            reached = "" if kind.reached is None else str(kind.reached)
+            counts = " | ".join(str(kind.outcomes.get(name, 0)) for name in names)
+            yield f"| {kind.cases} | {kind.target} | {reached} | {counts} |"
+        yield ""
+    if item.whole:
+        yield "## Its whole domain"
+        yield ""
+        yield whole_in_words(item.whole)
         yield ""
     if item.counterexample:
         yield from _counterexample(item.counterexample)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.campaign.campaign import write_case
-from harness.campaign.certify.certifying import Plan
+from harness.campaign.certify.rows import Plan
 from harness.case.reading import read_case
 from harness.corrections import Correction
 from harness.workers.pool import Pool

@@ -44,6 +44,8 @@ class Trial:
         self._open: dict[Variant, frozenset[Place]] = {words: _prepared(words) for words in variants}
         self._children = dict.fromkeys(self._open, 0)
         self._made: set[Place] = set()
+        self.reached: set[Place] = set()
+        """Places that steps of this compile reached; what was reached outside of them is in ``places``."""
         self._error: Exception | None = None
 
     def unmoved(self) -> frozenset[Variant]:
@@ -79,6 +81,7 @@ class Trial:
         finally:
             inside = self._places | made
             known |= inside
+            self.reached |= inside
             self._places.clear()
             self._places |= outside
             answers = {words: _answer(pipe) for words, pipe in pipes.items()}

@@ -35,17 +35,25 @@ def binary_steps(board: Board) -> str:
     return "\n".join(steps)
 
 
+def runner_command(board: Board, target: str) -> str:
+    """What builds the runner for a target, in ExecuTorch's source tree."""
+    wanted = default_configuration(target)
+    return (
+        f"backends/arm/scripts/build_executor_runner.sh --pte=semihosting --target={target} "
+        f"--system_config={wanted.system_config} --memory_mode={wanted.memory_mode} "
+        f"--select_ops_list={','.join(_KERNELS)} --extra_build_flags={_POOL} "
+        f"--output=arm_test/{build_folder(board, f'_{target}')}"
+    )
+
+
 def runner_steps(board: Board, target: str) -> str:
     """How to build the runner for a target."""
     wanted = default_configuration(target)
-    output = f"arm_test/{build_folder(board, f'_{target}')}"
     return "\n".join(
         [
             f"The runner must be built for the target's MAC count, system configuration and memory mode ({wanted}); "
             "in ExecuTorch's source tree, after setup.sh and setup_path.sh:",
-            f"1. backends/arm/scripts/build_executor_runner.sh --pte=semihosting --target={target} "
-            f"--system_config={wanted.system_config} --memory_mode={wanted.memory_mode} "
-            f"--select_ops_list={','.join(_KERNELS)} --extra_build_flags={_POOL} --output={output}",
+            f"1. {runner_command(board, target)}",
             "   (programs that leave operators on the CPU need their kernels in --select_ops_list too: "
             "a skipped run names those that are missing)",
             "2. export EXECUTORCH_ROOT=$PWD   (armdiff looks there, in the current folder and in its parents)",

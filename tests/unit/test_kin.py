@@ -1,0 +1,90 @@
+"""Graphs like a bug's own case: valid, mostly others, mostly with its operators; and when enough are compared."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from generators.kin import draw_kin
+from harness.campaign.certify.kin import BATCH, Goal, kin_of, until_enough
+from harness.case.case import encode_case
+from harness.case.chains import has_pattern
+from harness.case.reading import decode_case, read_case
+from harness.triage.corpus import default_corpus
+from harness.workers.protocol import Comparison
+
+CORPUS = default_corpus() / "found"
+
+
+def case_of(name):
+    return read_case(CORPUS / name)
+
+
+@pytest.mark.parametrize(
+    "name", ["cat-repeated-input-dropped", "vela-u85-chained-int16-tables", "int64-index-cast-before-cpu-gather"]
+)
+def test_kin_are_other_valid_cases_on_the_same_target_with_the_same_operators(name):
+    case = case_of(name)
+    kin = draw_kin(case, 0, 40)
+    assert len(kin) == 40
+    assert all(decode_case(encode_case(item)) == item and item.target == case.target for item in kin)
+    assert sum(item.graph != case.graph for item in kin) >= 30
+    wanted = [tuple(node.operator for node in case.graph.nodes)]
+    assert sum(has_pattern(item.graph, wanted) for item in kin) >= 30
+    assert {item.recipe for item in kin} > {case.recipe}
+    shapes = {tuple(entry.shape for entry in item.graph.inputs) for item in kin}
+    assert len(shapes) > 3
+
+
+def test_the_same_arguments_draw_the_same_kin_and_more_append():
+    case = case_of("cat-repeated-input-dropped")
+    assert draw_kin(case, 3, 25)[:12] == draw_kin(case, 3, 12)
+    assert draw_kin(case, 4, 12) != draw_kin(case, 3, 12)
+
+
+def test_a_captured_graph_has_no_kin_and_nothing_stands_behind_an_edit_by_hand():
+    assert draw_kin(read_case(default_corpus() / "seeds" / "001-conv-relu-cat"), 0, 5) == []
+    edited = read_case(default_corpus() / "seeds" / "004-passthrough-domain-change")
+    kin = draw_kin(edited, 0, 40)
+    assert kin
+    assert {item.recipe for item in kin} == {edited.recipe}
+    assert {item.graph.nodes[-1].operator for item in kin} == {edited.graph.nodes[-1].operator}
+
+
+def test_kin_of_several_cases_come_in_turn():
+    cases = [case_of("cat-repeated-input-dropped"), case_of("neg-ignores-scale")]
+    first = [item.graph.nodes for item in kin_of(cases, 0, 6)]
+    assert len(first) == 6
+    assert all(any(node.operator == "cat" for node in nodes) for nodes in first[::2])
+    assert all(any(node.operator == "neg" for node in nodes) for nodes in first[1::2])
+    assert [*kin_of([], 0, 6)] == []
+
+
+@dataclass(frozen=True)
+class Row:
+    comparison: Comparison
+
+
+def row(*, reached, same):
+    return Row(Comparison(variant=("c",), reached=reached, same=same))
+
+
+def test_comparing_ends_when_enough_came_to_the_correction_and_enough_were_changed():
+    goal = Goal(reached=40)
+    assert goal.tries == 120
+    batches = []
+
+    def compare(cases):
+        batches.append(len(cases))
+        return [row(reached=True, same=len(batches) < 3) for _ in cases]
+
+    rows = until_enough(iter([object()] * 200), goal, compare)
+    assert batches == [BATCH] * 3, "after two batches none was changed"
+    assert len(rows) == 60
+    batches.clear()
+    earlier = [row(reached=True, same=False)] * 10
+    until_enough(iter([object()] * 200), goal, compare, [*earlier, row(reached=False, same=False)])
+    assert batches == [BATCH] * 2, "graphs that were compared before count, those that did not come to it do not"
+    batches.clear()
+    assert (
+        len(until_enough(iter([object()] * 30), goal, lambda cases: [row(reached=False, same=True)] * len(cases))) == 30
+    )

@@ -106,12 +106,14 @@ def warm():
 def _get_ready():
     """Once a process, though two folders have the fixture.
 
-    Garbage is collected as always: a test process leaves more of it than a worker, and at no moment between cases.
+    Garbage is collected while tests run, since there is no moment between cases; more rarely than Python would, since
+    a lowering makes many objects that stay.
     """
     from harness.workers.worker import WITHOUT, get_ready
 
     get_ready([f"{WITHOUT}collection-paused"])
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 class PoolHere(Pool):

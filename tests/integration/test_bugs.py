@@ -4,7 +4,11 @@ One case for each way in which a script can show something: an exception, values
 armdiff's model executes afterwards. All cases run in this process; each script has one of its own.
 """
 
+import io
+import os
+import runpy
 import shutil
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -16,8 +20,10 @@ from harness.case.reading import read_case
 from harness.compat.releases import release_line
 from harness.reports.bugs import write_bug
 from harness.reports.bugs.of_entry import named
+from harness.reports.bugs.verifying import SCRIPT, Verified, outcome_of
 from harness.triage.corpus import default_corpus, read_entry
 from harness.workers.protocol import Task
+from tests.forked import in_fork
 from tests.integration.conftest import PoolHere, node, uniform
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="written for the default release line")
@@ -57,8 +63,26 @@ def test_a_script_shows_its_bug(tmp_path, findings, name):
     assert ("### Smallest TOSA file" in report) == (finding.pass_name == "Vela")
 
 
-def test_a_scale_that_was_lost_is_minimized_with_the_values_that_it_costs(tmp_path):
+def run_in_fork(folder, *_):
+    """What ``run_repro`` says of a script that runs in a fork of this process, whose imports are done."""
+
+    def run():
+        os.chdir(folder)
+        with redirect_stdout(io.StringIO()) as printed:
+            try:
+                runpy.run_path(SCRIPT, run_name="__main__")
+            except SystemExit as ended:
+                return outcome_of(int(ended.code or 0), printed.getvalue()).encode()
+        return outcome_of(0, printed.getvalue()).encode()
+
+    outcome = in_fork(run)
+    assert outcome is not None
+    return Verified(outcome.decode())
+
+
+def test_a_scale_that_was_lost_is_minimized_with_the_values_that_it_costs(tmp_path, monkeypatch):
     """The case of neg-ignores-scale beside an operator that does not matter, looked for by its scale alone."""
+    monkeypatch.setattr("harness.reports.bugs.writing.run_repro", run_in_fork)
     corpus = default_corpus()
     assert corpus is not None
     known = read_case(corpus / "found" / "neg-ignores-scale")

@@ -300,6 +300,16 @@ def test_a_certificate_from_before_graphs_were_counted_says_so():
     assert "came to" not in in_brief(old)
 
 
+def test_drawn_graphs_that_come_to_the_edited_lines_are_counted_without_kin():
+    rows = (
+        Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 30, "right": 170}, reached=192),
+        Moved(cases="corpus", target="TOSA-1.0+INT", outcomes={"same": 9}, reached=4),
+    )
+    found = Certificate(name="c", verdict="certified", why="w", line="default", releases={}, moved=rows)
+    for text in (in_brief(found), markdown(found)):
+        assert "192 of 200 graphs came to the edited lines; 170 of them became another program, on 170" in text
+
+
 def test_a_case_is_cut_down_to_what_shows():
     case = sigmoid_case()
     found = smallest(case, lambda item: any(node.operator == "sigmoid" for node in item.graph.nodes))

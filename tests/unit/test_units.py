@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from harness.evidence.inspection.analysis import known_meanings
+from harness.evidence.inspection.analysis import is_homogeneous, known_meanings
+from harness.evidence.inspection.origins import Origins
 from harness.evidence.inspection.units import Meaning, Walk
-from tests.unit.artifacts import block, constant, dequantize, output, placeholder, rescale, trace, value
+from tests.unit.artifacts import block, call, constant, dequantize, output, placeholder, rescale, trace, value
 
 HALF = (1 << 30, 31)  # multiplier and shift of one half
 
@@ -49,6 +50,15 @@ def test_the_tolerance_is_half_a_unit_of_the_multiplier_in_the_file(off, seen):
     wanted = known(1.0 + off / multiplier)
     walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(1.0)}, {"r": wanted})
     assert bool(walk.problems) is seen
+
+
+@pytest.mark.parametrize(("op", "trusted"), [("CLAMP", True), ("TABLE", False)])
+def test_a_clamp_in_an_operator_s_group_leaves_its_unit_known(op, trusted):
+    """A correction puts a CLAMP behind each RESCALE: a wrong scale in front of it must not go unseen for that."""
+    operators = [("ADD", ("x", "x"), ("a",)), (op, ("a",), ("y",))]
+    graph = block(["x"], ["y"], operators, [value("x"), value("a"), value("y")])
+    start = trace([placeholder("x"), call("add", "aten.add.Tensor", "%x", "%x"), output("add")])
+    assert is_homogeneous("add", Origins({0: "add", 1: "add"}, graph), start) is trusted
 
 
 def test_a_wrong_input_zero_point_and_a_wrong_round_mode_are_told_apart():

@@ -166,7 +166,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 def reach_of(certificate: Certificate) -> Reach | None:
     """How many graphs came to the corrected code; None if the certificate is from before that was counted."""
     rows = [row for row in certificate.moved if row.cases in ("graphs", "kin") and row.reached is not None]
-    if not any(row.cases == "kin" for row in rows):
+    if not rows:
         return None
     counts = Counter[str]()
     for row in rows:

@@ -45,7 +45,9 @@ HOMOGENEOUS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(CLAMPS, frozenset({"CLAMP"})),
     **dict.fromkeys(MOVERS, frozenset({"MAX_POOL2D"})),
 }
-"""Start operator -> TOSA operators, besides data movement and RESCALE, that compute it directly."""
+"""Start operator -> TOSA operators, besides data movement and KEEPING_UNITS, that compute it directly."""
+KEEPING_UNITS = ("RESCALE", "CLAMP")
+"""Operators that any group may hold: the walk knows what a RESCALE does to a unit, and a CLAMP does nothing to it."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ def is_homogeneous(origin: str | None, origins: Origins, trace: PassTrace) -> bo
         return True
     allowed = HOMOGENEOUS.get(base(start))
     return allowed is not None and all(
-        item.op in allowed or item.op in TOSA_MOVING or item.op == "RESCALE" for item in origins.group(origin)
+        item.op in allowed or item.op in TOSA_MOVING or item.op in KEEPING_UNITS for item in origins.group(origin)
     )
 
 

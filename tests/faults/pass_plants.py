@@ -251,7 +251,11 @@ PLANTS = (
     _plant("cat-reversed", "operands of cat in another order", "ExirToTosaPass", Drawn(TOSA, 3, 2), _cat_reversed),
     _plant("permutation", "a wrong permutation", "PropagateViewCopyPermuteUpPass", MOVES, _permutation_wrong),
     _plant(
-        "fold-scale", "constants folded with a wrong scale", "FuseConstantArgsPass", MOVES, _folded_with_wrong_scale
+        "fold-scale",
+        "constants folded with a wrong scale",
+        "FuseConstantArgsPass",
+        Drawn(TOSA, 100, 3),
+        _folded_with_wrong_scale,
     ),
     _plant("pool-count", "the count of an average", "RewriteAvgPool2dPass", POOLS, _pool_counts_too_many),
     _plant(
@@ -261,7 +265,7 @@ PLANTS = (
         Drawn(TOSA, 28, 3),
         _divisor_off,
     ),
-    _plant("pass-pad-value", "a wrong padding value", "RewritePadPass", PADS, padded_with_code_zero),
+    _plant("pass-pad-value", "a wrong padding value", "RewritePadPass", Drawn(TOSA, 105, 3), padded_with_code_zero),
     _plant("slice-start", "a slice begins too early", "RewriteSlicePass", PADS, _slice_start_off),
     _plant("add-zero-point", "an operand's zero point", "InsertRescaleInt32Pass", ELEMENTWISE, _add_zero_point_off),
     _plant("output-widened", "a delegate output's dtype", "serializer", Drawn(TOSA, 2, 1), output_widened, "buffers"),

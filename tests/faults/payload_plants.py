@@ -164,7 +164,7 @@ PLANTS = (
         U55_ELEMENTWISE,
         here=("RESCALE",),
     ),
-    _constant("table-entry", "one entry of a table is wrong", ("TABLE",), Drawn("ethos-u55-128", 13, 4), "TABLE"),
+    _constant("table-entry", "one entry of a table is wrong", ("TABLE",), Drawn("ethos-u55-128", 101, 2), "TABLE"),
     _constant("weight", "one weight is wrong", ("CONV2D", "DEPTHWISE_CONV2D"), U55, "RESCALE"),
     _plant(
         "ofm-depth",
@@ -191,7 +191,7 @@ PLANTS = (
         "DMA writes what a kernel still reads",
         "stream/hazard",
         without("OP_KERNEL_WAIT"),
-        Drawn("ethos-u55-128", 3, 8),
+        Drawn("ethos-u55-128", 100, 3),
     ),
     _plant("u85-emitted-twice", "a convolution does its work twice", "stream/duplicate", _twice, U85),
 )

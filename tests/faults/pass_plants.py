@@ -15,7 +15,7 @@ from tests.faults.planted import Drawn, Plant
 from tests.faults.qparams import channel_scales_rotated, inputs_rescaled_with
 
 TOSA = "TOSA-1.0+INT"
-CONVOLUTIONS, ELEMENTWISE, POOLS = Drawn(TOSA, 2, 2), Drawn(TOSA, 30, 5), Drawn(TOSA, 9, 5)
+CONVOLUTIONS, ELEMENTWISE, POOLS = Drawn(TOSA, 2, 2), Drawn(TOSA, 30, 5), Drawn(TOSA, 143, 3)
 TABLES, PADS, MOVES = Drawn(TOSA, 3, 3), Drawn(TOSA, 23, 3), Drawn(TOSA, 3, 6)
 VALUES = ("numeric", "qparams", "constants")
 

@@ -30,7 +30,7 @@ def graphs(draw: Draw, motifs: Sequence[Motif] = MOTIFS) -> Graph:
     :param motifs: what a graph may begin with; none: all begin with an input.
     """
     pool = GraphPool(draw)
-    draw(_beginning(pool, tuple(motifs)))
+    draw(_beginning(pool, motifs))
     draw(_free_nodes(pool))
     return pool.finish()
 

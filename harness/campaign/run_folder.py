@@ -280,9 +280,14 @@ def append(folder: Path, lines: Sequence[Done] | Sequence[Minimized]) -> None:
 def mended(folder: Path) -> None:
     """Cut off the half lines that a kill left, so that what is appended begins a line of its own."""
     for name in (RESULTS, BUCKETS, SUITE):
-        file = folder / name
-        if file.exists() and not (data := file.read_bytes()).endswith(b"\n"):
-            os.truncate(file, data.rfind(b"\n") + 1)
+        if (folder / name).exists():
+            cut_half_line(folder / name)
+
+
+def cut_half_line(file: Path) -> None:
+    """Cut off what follows a file's last line end."""
+    if not (data := file.read_bytes()).endswith(b"\n"):
+        os.truncate(file, data.rfind(b"\n") + 1)
 
 
 def set_aside(folder: Path) -> None:

@@ -15,8 +15,7 @@ from tests.faults.planted import Drawn, Plant
 from tests.faults.qparams import channel_scales_rotated, inputs_rescaled_with
 
 TOSA = "TOSA-1.0+INT"
-CONVOLUTIONS, ELEMENTWISE, POOLS = Drawn(TOSA, 2, 2), Drawn(TOSA, 30, 5), Drawn(TOSA, 143, 3)
-TABLES, PADS, MOVES = Drawn(TOSA, 3, 3), Drawn(TOSA, 23, 3), Drawn(TOSA, 3, 6)
+CONVOLUTIONS = Drawn(TOSA, 2, 2)
 VALUES = ("numeric", "qparams", "constants")
 
 
@@ -246,10 +245,12 @@ PLANTS = (
         "conv-channel-scales", "scales on the wrong channel", "RewriteConvPass", CONVOLUTIONS, channel_scales_rotated
     ),
     _plant("conv-bias", "a bias off by one", "RewriteConvPass", CONVOLUTIONS, _bias_off_by_one),
-    _plant("pass-table-entry", "a table entry off", "InsertTableOpsPass", TABLES, _table_entry_off),
+    _plant("pass-table-entry", "a table entry off", "InsertTableOpsPass", Drawn(TOSA, 3, 3), _table_entry_off),
     _plant("clamp-bound", "a clamp's bound off", "ExirToTosaPass", Drawn(TOSA, 24, 2), _clamp_bound_off),
     _plant("cat-reversed", "operands of cat in another order", "ExirToTosaPass", Drawn(TOSA, 3, 2), _cat_reversed),
-    _plant("permutation", "a wrong permutation", "PropagateViewCopyPermuteUpPass", MOVES, _permutation_wrong),
+    _plant(
+        "permutation", "a wrong permutation", "PropagateViewCopyPermuteUpPass", Drawn(TOSA, 3, 6), _permutation_wrong
+    ),
     _plant(
         "fold-scale",
         "constants folded with a wrong scale",
@@ -257,7 +258,7 @@ PLANTS = (
         Drawn(TOSA, 100, 3),
         _folded_with_wrong_scale,
     ),
-    _plant("pool-count", "the count of an average", "RewriteAvgPool2dPass", POOLS, _pool_counts_too_many),
+    _plant("pool-count", "the count of an average", "RewriteAvgPool2dPass", Drawn(TOSA, 143, 3), _pool_counts_too_many),
     _plant(
         "divisor",
         "the divisor of a mean or the scale of a sum",
@@ -266,7 +267,9 @@ PLANTS = (
         _divisor_off,
     ),
     _plant("pass-pad-value", "a wrong padding value", "RewritePadPass", Drawn(TOSA, 105, 3), padded_with_code_zero),
-    _plant("slice-start", "a slice begins too early", "RewriteSlicePass", PADS, _slice_start_off),
-    _plant("add-zero-point", "an operand's zero point", "InsertRescaleInt32Pass", ELEMENTWISE, _add_zero_point_off),
+    _plant("slice-start", "a slice begins too early", "RewriteSlicePass", Drawn(TOSA, 23, 3), _slice_start_off),
+    _plant(
+        "add-zero-point", "an operand's zero point", "InsertRescaleInt32Pass", Drawn(TOSA, 30, 5), _add_zero_point_off
+    ),
     _plant("output-widened", "a delegate output's dtype", "serializer", Drawn(TOSA, 2, 1), output_widened, "buffers"),
 )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.campaign.campaign import Options, Source, drawn_graphs, run_campaign
-from harness.campaign.run_folder import INFO, Done, mended, read_run
+from harness.campaign.run_folder import INFO, Done, cut_half_line, mended, read_run
 from harness.case.errors import BadInput, CannotRun
 from harness.case.interrupts import Interrupted, deferred
 from harness.case.processor_time import children_seconds
@@ -287,11 +287,8 @@ def engine_steps(folder: Path) -> tuple[Step, ...]:
     file = folder / STEPS
     if not file.exists():
         return ()
-    data = file.read_bytes()
-    if not data.endswith(b"\n"):
-        data = data[: data.rfind(b"\n") + 1]
-        file.write_bytes(data)
-    return tuple(msgspec.json.decode(line, type=Step) for line in data.splitlines())
+    cut_half_line(file)
+    return tuple(msgspec.json.decode(line, type=Step) for line in file.read_bytes().splitlines())
 
 
 VELA, EXECUTORCH = PACKAGE, "executorch"

@@ -30,10 +30,7 @@ class Step(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Course:
-    """Steps of one contestant with one seed.
-
-    :ivar first: entry -> processor seconds after which its bug was seen first.
-    """
+    """Steps of one contestant with one seed."""
 
     contestant: str
     seed: int

@@ -28,8 +28,8 @@ from harness.corrections.correction import Correction
 from harness.evidence.observation import CRASH, oracle_named
 from harness.evidence.references import RUNTIMES
 from harness.reports.bugs.script import environment
+from harness.reports.bugs.sentences import message, recipe_in_words, sentence, snippet, what_is_wrong
 from harness.reports.bugs.smallest import smallest_facts
-from harness.reports.bugs.telling import message, recipe_in_words, sentence, snippet, what_is_wrong
 from harness.reports.bugs.tosa_text import tosa_text
 from harness.reports.bugs.verifying import IO_FILE, SHOWS, Verified, readable, without_paths
 from harness.reports.reporting.words import operator_name

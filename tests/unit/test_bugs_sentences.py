@@ -8,7 +8,7 @@ import pytest
 from harness.compat.releases import installed
 from harness.corrections import find_correction
 from harness.reports.bugs.page import Facts, report_text
-from harness.reports.bugs.telling import message, recipe_in_words, snippet, what_is_wrong
+from harness.reports.bugs.sentences import message, recipe_in_words, snippet, what_is_wrong
 from harness.reports.bugs.tosa_text import MOST_LINES, tosa_text
 from harness.reports.bugs.verifying import NEEDS_ENGINE, SHOWS, Verified
 from harness.reports.bugs.writing import _patches

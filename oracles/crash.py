@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 
+from harness.artifacts.tosa import decode_tosa
+from harness.case.case import Graph
 from harness.case.place import Place
-from harness.evidence.inspection.surroundings import seen_place
+from harness.evidence.inspection.surroundings import case_place
 from harness.evidence.observation import CRASH, Failure, LoweringRecord, Mismatch, Observation, Oracle, headline
 from harness.evidence.references import RUNTIME
 from harness.triage.unjudged.execution import of_failures
@@ -52,7 +54,8 @@ def _call(failure: Failure, record: LoweringRecord) -> str:
     return next((graph[name].call for graph in graphs if name in graph and graph[name].call), "")
 
 
-def _mismatch(failure: Failure, legs: tuple[str, str] | None, record: LoweringRecord) -> Mismatch:
+def _mismatch(failure: Failure, legs: tuple[str, str] | None, observation: Observation) -> Mismatch:
+    record, graph = observation.lowering, observation.case.graph
     where = f" in {failure.pass_name}" if failure.pass_name else ""
     where += f" at {failure.node}" if failure.node else ""
     return Mismatch(
@@ -65,24 +68,32 @@ def _mismatch(failure: Failure, legs: tuple[str, str] | None, record: LoweringRe
         measured={"type": failure.type, "frame": failure.frame or "", "node": failure.node or ""},
         signature=signature(failure),
         node=_call(failure, record),
-        place=_place(failure),
+        place=_refused_kernel(failure, graph) or _refused_graph(record, graph),
     )
 
 
-def _place(failure: Failure) -> Place | None:
-    """Where ExecuTorch's runtime refused: the kernel, and its reason in one word, for conditions of corpus entries."""
+def _refused_graph(record: LoweringRecord, graph: Graph) -> Place | None:
+    """The case's graph, and of the TOSA graph on which Vela raised: ``passed_on`` (outputs that are inputs of it)."""
+    if not record.refused:
+        return None
+    block = decode_tosa(record.refused).main
+    return case_place(graph, {"passed_on": sum(name in block.inputs for name in block.outputs)})
+
+
+def _refused_kernel(failure: Failure, graph: Graph) -> Place | None:
+    """The case's graph, and where ExecuTorch's runtime refused it: the kernel, and its reason in one word."""
     kernel, named, why = headline(failure.message).partition(": ")
     if failure.stage != f"leg:{RUNTIME}" or not named or "::" not in kernel:
         return None
-    return seen_place({"kernel": kernel, "why": normalized(why).replace(" ", "-")})
+    return case_place(graph, {"kernel": kernel, "why": normalized(why).replace(" ", "-")})
 
 
 def judge(observation: Observation) -> list[Mismatch]:
     """One mismatch a failure."""
     if observation.failure is not None:
-        return [_mismatch(observation.failure, None, observation.lowering)]
+        return [_mismatch(observation.failure, None, observation)]
     failed = ((name, leg.failure) for name, leg in observation.legs.items() if leg.failure)
-    return [_mismatch(failure, (name, name), observation.lowering) for name, failure in failed]
+    return [_mismatch(failure, (name, name), observation) for name, failure in failed]
 
 
 ORACLE = Oracle(

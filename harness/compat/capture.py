@@ -34,11 +34,13 @@ class Captured:
     """What a compiler was given and what it returned, in call order; Vela's summary by the columns' names.
 
     :ivar seconds: what each compiler took, by the name of its stage.
+    :ivar under_way: the TOSA flatbuffer that Vela has not returned from.
     """
 
     tosa_of_payload: dict[bytes, bytes] = field(default_factory=dict)
     summary_of_payload: dict[bytes, dict[str, str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    under_way: bytes = b""
 
     def took(self, stage: str, started: float) -> None:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started
@@ -60,6 +62,7 @@ def captured_payloads(announce: Callable[[str], None]) -> Iterator[Captured]:
 
     def vela_compile(tosa_flatbuffer: bytes, *args: Any, **kwargs: Any) -> Any:
         announce("vela")
+        captured.under_way = bytes(tosa_flatbuffer)
         started = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="armdiff-vela-") as folder:
             if "intermediate_path" in kwargs and kwargs["intermediate_path"] is None:
@@ -67,6 +70,7 @@ def captured_payloads(announce: Callable[[str], None]) -> Iterator[Captured]:
             result = original(tosa_flatbuffer, *args, **kwargs)
             summary = _summary(Path(folder))
         captured.took("vela", started)
+        captured.under_way = b""
         payload = getattr(result, "processed_bytes", result)
         if summary is not None:
             captured.summary_of_payload[bytes(payload)] = summary

@@ -139,6 +139,7 @@ class LoweringRecord:
     :param fallback: operators that stayed on the CPU, quantize/dequantize aside.
     :param program: the serialized ``.pte``.
     :param unfinished: the passes of a delegate whose lowering raised, up to the last that ended.
+    :param refused: the TOSA flatbuffer on which Vela raised; empty if it was not Vela, or Vela's process died.
     :param reference: the quantized graph that was lowered: its nodes by name, with its constants.
     :param seconds: stage -> seconds.
     """
@@ -150,6 +151,7 @@ class LoweringRecord:
     fallback: tuple[str, ...] = ()
     program: bytes = b""
     unfinished: PassTrace | None = None
+    refused: bytes = b""
     reference: Mapping[str, NodeState] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 

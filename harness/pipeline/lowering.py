@@ -188,11 +188,12 @@ class LoweringFailed(Exception):
     """Upstream raised while a delegate was lowered; the cause is chained.
 
     :param unfinished: what the Arm passes had done by then.
+    :param refused: the TOSA flatbuffer on which Vela raised; empty if it was not Vela.
     """
 
-    def __init__(self, unfinished: PassTrace | None) -> None:
+    def __init__(self, unfinished: PassTrace | None, refused: bytes = b"") -> None:
         super().__init__("the lowering raised; see the chained exception")
-        self.unfinished = unfinished
+        self.unfinished, self.refused = unfinished, refused
 
 
 def compile_program(
@@ -205,6 +206,7 @@ def compile_program(
     :raises LoweringFailed: chained to whatever upstream raised; ``clock.current`` names the stage.
     """
     watched: Watched | None = None
+    captured = Captured()
     try:
         with (
             clock.stage("lower"),
@@ -217,7 +219,7 @@ def compile_program(
             )
             program = _snapshot(edge.exported_program())
     except (Exception, SystemExit) as error:
-        raise LoweringFailed(watched.unfinished if watched else None) from error
+        raise LoweringFailed(watched.unfinished if watched else None, captured.under_way) from error
     for stage, seconds in (*captured.seconds.items(), ("snapshots", watched.seconds)):
         clock.seconds[stage] = clock.seconds.get(stage, 0.0) + seconds
         clock.seconds["lower"] -= seconds

@@ -132,11 +132,13 @@ def compile_case(
     except BadInput:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - upstream's fault of any type is a finding
+        failed = error if isinstance(error, LoweringFailed) else LoweringFailed(None)
         record = LoweringRecord(
             domains=quantized.domains if quantized else {},
             reference=quantized.states if quantized else {},
             mutated=_changed(model, before),
-            unfinished=error.unfinished if isinstance(error, LoweringFailed) else None,
+            unfinished=failed.unfinished,
+            refused=failed.refused,
             seconds=dict(clock.seconds),
         )
         failure = failure_of(error, clock.current)

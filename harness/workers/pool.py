@@ -405,8 +405,11 @@ def late_capture(task: CaptureTask, log: str) -> str:
 
 
 def reason_line(log: str) -> str:
-    """The line of native output that says why: a dying program prints a stack trace after it."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    """The line of native output that says why: a dying program prints a stack trace after it.
+
+    What Vela prints for information (``Info: Changing const_mem_area …``, on Ethos-U85) says nothing of a death.
+    """
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("Info:")]
     ends = [place for place, line in enumerate(lines, 1) if line.startswith(_SUMMARY_END)]
     lines = lines[ends[-1] :] if ends else lines
     for pattern in _REASONS:

@@ -6,7 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.evidence.observation import DelegateRecord, Domain, Envelope, Failure, LegResult, headline, oracles
+from harness.evidence.observation import (
+    DelegateRecord,
+    Domain,
+    Envelope,
+    Failure,
+    LegResult,
+    LoweringRecord,
+    headline,
+    oracles,
+)
+from harness.tosa.program import Program, Tensor
+from harness.tosa.translating import to_flatbuffer
 from oracles.crash import normalized
 from tests.unit.observations import CASE, observation
 
@@ -215,6 +226,15 @@ def test_crash_reports_a_leg_that_failed():
     )
     [found] = judge("crash", broken)
     assert found.stage == "leg:tosa-reference"
+
+
+def test_where_vela_raised_the_place_says_how_many_outputs_of_its_graph_are_inputs():
+    tosa = to_flatbuffer(Program((Tensor("x", (1, 2), "INT8"),), (), ("x",), ("x",)))
+    failure = Failure("vela", "RuntimeError", "Compilation failed: Output tensor x does not have any writers.")
+    [found] = judge("crash", replace(CLEAN, failure=failure, lowering=LoweringRecord(refused=tosa)))
+    assert (found.place.graph, found.place.facts) == ("aten", {"passed_on": 1})
+    [found] = judge("crash", replace(CLEAN, failure=failure))
+    assert found.place is None
 
 
 def test_a_size_and_the_symbol_that_stood_for_it_are_one():

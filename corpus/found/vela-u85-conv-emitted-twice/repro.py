@@ -1,4 +1,4 @@
-"""Vela emits an int16 convolution twice on Ethos-U85
+"""Vela emits an operation twice where an activation and a transposition are fused (Ethos-U85)
 
 Needs executorch 1.5.1, torch 2.13.0+cpu, torchao 0.18.0, ethos-u-vela 5.1.0, tosa-tools 2026.5.0.
 Exit status 1: the bug shows; 0: it does not.

@@ -29,6 +29,9 @@ EVALUATION = 64 * 2.0**-24
 """Relative float32 error of a transcendental function and its usual decompositions."""
 CANCELLATION = 2 * 2.0**-24
 """Error of a result that is what is left of two numbers of the argument's size, relative to the argument."""
+ARGUMENT = 2.0**-23
+"""Relative error of an argument: the scale is a float32, and so is its product with a code. It decides on which side
+of a jump (ceil, floor, round, sign) an argument lies: code -127 at scale 1/127 is -1 in float32, above it in float64."""
 
 
 def table_problems(analysis: Analysis) -> Iterator[Problem]:
@@ -59,10 +62,10 @@ def _judged(analysis: Analysis, operator: TosaOperator, start: NodeState) -> Ite
     if not group <= {"TABLE", "RESCALE", *TOSA_ARRANGING}:
         return
     arguments = (codes - inside[0].zero_points[0]) * inside[0].scales[0]
-    exact = _evaluated(start, arguments)
-    if exact is None:
+    allowed = _allowed(start, arguments, outside[0])
+    if allowed is None:
         return
-    low, high = _allowed(exact, arguments, outside[0])
+    low, high = allowed
     shift = _shift(low) if entries.size == 513 else 0
     low, high = low >> shift, high >> shift
     reached = (codes >= inside[0].qmin) & (codes <= inside[0].qmax) if entries.size == 256 else codes >= -32768
@@ -95,8 +98,18 @@ def _evaluated(start: NodeState, values: Array) -> Array | None:
     return evaluated if evaluated.shape == values.shape else None
 
 
-def _allowed(exact: Array, arguments: Array, qparams: Qparams) -> tuple[Array, Array]:
-    """Lowest and highest code of each entry."""
+def _allowed(start: NodeState, arguments: Array, qparams: Qparams) -> tuple[Array, Array] | None:
+    """Lowest and highest code of each entry, over what float32 may make of its argument; None: cannot be evaluated."""
+    results = [_evaluated(start, arguments * (1 + error)) for error in (0.0, -ARGUMENT, ARGUMENT)]
+    codes = [_codes(result, arguments, qparams) for result in results if result is not None]
+    if not codes:
+        return None
+    lows, highs = zip(*codes, strict=True)
+    return np.minimum.reduce(lows), np.maximum.reduce(highs)
+
+
+def _codes(exact: Array, arguments: Array, qparams: Qparams) -> tuple[Array, Array]:
+    """Lowest and highest code of each result."""
     steps = exact / qparams.scales[0]
     slack = np.abs(steps) * EVALUATION + np.abs(arguments / qparams.scales[0]) * CANCELLATION
     ends = np.ceil(steps - slack - 0.5), np.floor(steps + slack + 0.5)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.case.place import Fact, Place
+from harness.case.traits import TOSA_PICKING
 from harness.ethosu.records import StreamIssue
 from harness.evidence.agreement import DIFFERS_FROM_TOSA
 from harness.evidence.inspection.origins import call_made
@@ -117,7 +118,8 @@ def _tensors(
 
 def _made_by(step: int, other: Fact | None, tensors: Mapping[int, str], block: TosaBlock) -> list[str]:
     """The tensor that a step makes; where nothing tells, what reads the other step's of a hazard, or the next one that
-    something tells, with what it is made of and nothing tells.
+    something tells, with what it is made of and nothing tells; behind the last of those (a stream that stops early),
+    what is computed from it next.
     """
     if step in tensors:
         return [tensors[step]]
@@ -129,7 +131,17 @@ def _made_by(step: int, other: Fact | None, tensors: Mapping[int, str], block: T
         sources = producer.inputs if producer is not None else ()
         untold = (name for name in sources if name in block.producers and name not in tensors.values())
         found += [name for name in untold if name not in found]
-    return found
+    before = [tensor for index, tensor in sorted(tensors.items()) if index < step][-1:]
+    return found or [name for tensor in before for name in _computed_next(tensor, block)]
+
+
+def _computed_next(tensor: str, block: TosaBlock) -> list[str]:
+    """Results of the operators that compute from a tensor, at once or through those that only pick and arrange."""
+    found: list[str] = []
+    for reader in block.readers(tensor):
+        further = [_computed_next(name, block) for name in reader.outputs] if reader.op in TOSA_PICKING else []
+        found += [name for names in further for name in names] if further else reader.outputs
+    return [*dict.fromkeys(found)]
 
 
 def _issue(

@@ -181,3 +181,13 @@ def test_a_step_that_writes_into_a_join_makes_the_operand():
         tosa, compile_flatbuffer(tosa, "ethos-u55-128"), "ethos-u55-128", random_draws(tosa, 1, 0)[0]
     )
     assert pooled.name in made.values()
+
+
+def test_what_the_steps_make_is_known_up_to_where_a_stream_stops(delegate):
+    target, tosa, given = delegate
+    [draw] = random_draws(tosa, 1, 0)
+    whole = tensors_of_steps(tosa, given, target, draw)
+    last = max(whole)
+    stopping = altered(given, target, last, "SET_OFM_BASE0", 1 << 20)
+    assert whole
+    assert tensors_of_steps(tosa, stopping, target, draw) == {at: name for at, name in whole.items() if at < last}

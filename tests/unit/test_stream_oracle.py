@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from generators.tosa_graph import TosaGraph
 from harness.ethosu.records import StreamIssue
-from harness.evidence.observation import Observation
+from harness.evidence.observation import DelegateRecord, Observation
+from harness.locate.delegate_mismatches import wrong_stream
 from harness.locate.divergence import DelegateComparison, Difference, Origin, WrongOutput
+from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import bucket_of
 from oracles import stream
 from oracles.numeric import ORACLE as NUMERIC
@@ -53,6 +56,19 @@ def test_an_issue_names_delegate_operation_and_place() -> None:
     assert found.message == "lowered_module_0: operation 3 DMA_START at 0x01a4: a KERNEL_WAIT is missing"
     assert (found.kind, found.pass_name, found.information) == ("hazard", "Vela", False)
     assert bucket_of(found, "ethos-u85-256") == "v1/stream/hazard/run/Vela/ethos-u85/DMA_START"
+
+
+def test_behind_the_last_step_that_is_told_the_place_is_what_is_computed_next() -> None:
+    """x -> ABS -> SLICE -> MATMUL: the stream stops at a step of the product."""
+    graph = TosaGraph("u55")
+    made = graph.add("ABS", [graph.input((1, 1, 4), "INT8")], (1, 1, 4), "INT8")
+    part = graph.add("SLICE", [made, graph.dims((0, 0, 0)), graph.dims((1, 1, 2))], (1, 1, 2), "INT8")
+    graph.add("MATMUL", [part, graph.input((1, 2, 1), "INT8"), *[graph.scalar(0, "INT8")] * 2], (1, 1, 1), "INT32")
+    record = DelegateRecord("d", "vela", to_flatbuffer(graph.program()), b"", (), (), ())
+    comparison = replace(CLEAN, issues=(HAZARD,), tensors={2: made.name})
+    [found] = wrong_stream("d", comparison, record)
+    assert found.place is not None
+    assert [found.place.operators[index].op for index in found.place.here] == ["MATMUL"]
 
 
 def test_uncertain_issues_are_information_and_apart_from_certain_ones() -> None:

@@ -31,7 +31,7 @@ CANCELLATION = 2 * 2.0**-24
 """Error of a result that is what is left of two numbers of the argument's size, relative to the argument."""
 ARGUMENT = 2.0**-23
 """Relative error of an argument: the scale is a float32, and so is its product with a code. It decides on which side
-of a jump (ceil, floor, round, sign) an argument lies: code -127 at scale 1/127 is -1 in float32, above it in float64."""
+of a jump (ceil, floor, round, sign) an argument lies: code -127 at scale 1/127 is -1 in float32, more in float64."""
 
 
 def table_problems(analysis: Analysis) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.artifacts.vela import VelaPayload
 from harness.case.arrays import Array
@@ -134,6 +134,17 @@ class Player:
         npu = self._fresh()
         for commands in self.program.operations:
             watch(npu, _step(npu, commands, None, operand=True))
+
+    def up_to_stop(self) -> Player:
+        """The same, without the step at which the stream stops early and what follows it."""
+        npu, ran = self._fresh(), 0
+        try:
+            for commands in self.program.operations:
+                _step(npu, commands, None)
+                ran += 1
+        except (StreamError, OutOfBounds):
+            pass
+        return Player(replace(self.program, operations=self.program.operations[:ran]), self.inputs)
 
     def before(self, index: int) -> Npu:
         """The state in which a step begins; not to be changed.

@@ -24,7 +24,7 @@ _UNDONE = """\
 
 CORRECTION = Correction(
     name="vela-output-kept",
-    entries=("vela-drops-output",),
+    entries=("vela-drops-output", "vela-transposed-back-reshape-segfault"),
     cause=(
         "Vela 5.1.0 cancels a TRANSPOSE and the one that undoes it also where the tensor between them is an output of "
         "the graph, and drops that output. ExecuTorch leaves the pair, as it fuses only transposes with one user."

@@ -13,7 +13,7 @@ _MODULE = "executorch.backends.arm._passes.fuse_constant_ops_pass"
 
 CORRECTION = Correction(
     name="folded-constant-keeps-codes",
-    entries=("stack-of-constant-fp32",),
+    entries=("stack-of-constant-fp32", "select-scatter-of-constant-folded-twice"),
     cause=(
         "FuseConstantArgsPass dequantizes constants with input_qparams and requantizes the result only if there are "
         "output_qparams. The unsqueeze that stack becomes has none, so an FP32 constant meets int8 codes."
@@ -50,5 +50,5 @@ CORRECTION = Correction(
             ),
         ),
     ),
-    patterns=(("stack|unsqueeze|squeeze|view|reshape|permute|transpose|slice|select|cat|expand|repeat|flatten",),),
+    patterns=(("stack|select_scatter|unsqueeze|squeeze|view|reshape|permute|transpose|slice|select|cat|expand|repeat|flatten",),),
 )

@@ -50,5 +50,9 @@ CORRECTION = Correction(
             ),
         ),
     ),
-    patterns=(("stack|select_scatter|unsqueeze|squeeze|view|reshape|permute|transpose|slice|select|cat|expand|repeat|flatten",),),
+    patterns=(
+        (
+            "stack|select_scatter|unsqueeze|squeeze|view|reshape|permute|transpose|slice|select|cat|expand|repeat|flatten",
+        ),
+    ),
 )

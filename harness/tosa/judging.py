@@ -3,7 +3,8 @@
 What is judged: outputs bit for bit on every set of inputs, everything that can be read from the stream, the payload's
 tables against the TOSA graph, and that a second compilation gives the same program for the NPU. What the reference
 model calls unpredictable or invalid is no finding and is counted; so is what Vela refuses and what the model does not
-implement. A finding is judged twice, from a new compilation; what shows only once is counted as unrepeated.
+implement. A finding is judged twice, from a new compilation, the second time without the inputs on which a product of
+int32 numbers overflows; what shows only once is counted as unrepeated.
 
 Native code that dies takes this process with it: ``harness.tosa.engine`` runs this in children and makes findings of
 their deaths.
@@ -30,6 +31,7 @@ from harness.locate.divergence import DelegateComparison, Draw, compare_delegate
 from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
 from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
 from harness.tosa.inputs import draws
+from harness.tosa.overflow import product_overflows
 from harness.tosa.program import Program
 from harness.tosa.translating import to_flatbuffer
 
@@ -91,7 +93,10 @@ def judge(
     if found.outcome != "finding":
         return replace(found, seconds=seconds)
     with _timed(seconds, "again"):
-        again = _once(tosa, accelerator, sets, compile_tosa, announce, {}, origin=placed)
+        fitting = tuple(item for item in sets if not product_overflows(tosa, item.arrays))
+        again = _once(tosa, accelerator, fitting or sets, compile_tosa, announce, {}, origin=placed)
+    if len(fitting) < len(sets) and (not fitting or again.outcome == "clean"):
+        return Judged("invalid", "a product of int32 numbers leaves 32 bits", seconds=seconds)
     kinds = {(item.oracle, item.kind) for item in again.mismatches}
     kept = tuple(
         item for item in again.mismatches if (item.oracle, item.kind) in {_kind(one) for one in found.mismatches}

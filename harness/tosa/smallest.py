@@ -3,8 +3,9 @@
 The Vela engine looks for the finding in the TOSA files of the delegates in its own way: the first file that shows the
 same kind of thing on the case's accelerator is reduced.
 
-``proved_by_reduction`` is the third proof of a campaign: a finding of Vela's that only resembles an entry is known if
-its smallest program is an entry's. It counts candidates, not seconds, so that a run stays a function of what was asked.
+``proved_by_reduction`` is the third proof of a campaign: a finding of Vela's is known if its smallest program is an
+entry's, whether or not it looked like one where it was found. It counts candidates, not seconds, so that a run stays a
+function of what was asked.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def proved_by_reduction(finding: Finding, files: Mapping[str, bytes], bugs: Sequ
 
     :param files: what Vela compiled, by name.
     """
-    if finding.state != "resembling" or not of_vela(finding) or not any(bug.fingerprints for bug in bugs):
+    if finding.known or not of_vela(finding) or not any(bug.fingerprints for bug in bugs):
         return finding
     cause = smallest_program(files, finding, bugs, most=MOST_CANDIDATES, alike=_of_one_bucket)
     return finding if cause is None or not cause.ended else marked(finding, cause)

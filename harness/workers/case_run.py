@@ -174,11 +174,11 @@ MOST_REDUCED = 2
 
 
 def _reduced(subject: _Subject, findings: Sequence[Finding], observation: Observation) -> Iterator[Finding]:
-    """What resembles a bug of Vela is known if its smallest TOSA program is the bug's."""
+    """A finding of Vela's is known if its smallest TOSA program is a known bug's."""
     files = {f"{item.name}.tosa": item.tosa for item in observation.lowering.delegates if item.tosa}
     left = MOST_REDUCED if subject.task.confirm else 0
     for item in findings:
-        if left and counts(item) and item.state == "resembling" and of_vela(item):
+        if left and counts(item) and of_vela(item):
             left -= 1
             subject.begins("reduced")
             with subject.clock.stage("prove"):

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from generators.programs import draw_programs
+from generators.tosa_graph import TosaGraph
 from harness.artifacts.vela import VelaPayload
 from harness.cli.command import main
 from harness.ethosu.accelerator import accelerator_named
@@ -187,6 +188,16 @@ def test_vela_s_death_of_an_invalid_program_says_nothing():
 
     found = judge(wrong, "ethos-u55-128", compile_tosa=compile_it, vetted=False)
     assert found.outcome == "invalid"
+
+
+@pytest.mark.parametrize(("span", "outcome"), [(1 << 20, "invalid"), (1 << 15, "clean")])
+def test_a_product_that_leaves_32_bits_is_not_judged(span, outcome):
+    """The reference keeps its low bits, the NPU rescales it whole; no lowering has one, but a cut may make it."""
+    graph = TosaGraph("u85")
+    x = graph.input((1, 1, 4), "INT32", (-span, span))
+    product = graph.add("MUL", [x, x, graph.scalar(0, "INT8")], x.shape, "INT32")
+    graph.rescale(product, "INT8", [2.0**-12])
+    assert judge(graph.program(), "ethos-u85-256").outcome == outcome
 
 
 def test_the_last_lines_name_bugs_by_root_cause_and_the_versions_that_have_them(tmp_path):

@@ -1,0 +1,48 @@
+"""Which inputs make a product of int32 numbers leave 32 bits.
+
+TOSA 1.0 keeps the low 32 bits of such a product (MUL), and the reference model does so without a word, while it refuses
+sums and differences that overflow. The NPU rescales the whole product. ExecuTorch scales its operands so that no
+product overflows; a reducer that cuts the scaling away would end with this instead of what it began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from harness.artifacts.tosa import TosaBlock, decode_tosa
+from harness.case.arrays import Array
+from harness.locate.divergence.reference import all_values
+from harness.pipeline.legs.tosa_reference import ReferenceModelError
+
+_BOUNDS = np.iinfo(np.int32)
+
+
+def product_overflows(tosa: bytes, arrays: Sequence[Array]) -> bool:
+    """Does an int32 product leave 32 bits on these inputs?
+
+    :param arrays: the TOSA graph's inputs.
+    """
+    block = decode_tosa(tosa).main
+    products = _products(block)
+    if not products:
+        return False
+    try:
+        values = all_values(tosa, arrays)
+    except (ReferenceModelError, ValueError):  # judged as undefined where the graph itself is run
+        return False
+    return any(_leaves(*(values[name].astype(np.int64) for name in names)) for names in products)
+
+
+def _products(block: TosaBlock) -> list[tuple[str, str]]:
+    return [
+        (operator.inputs[0], operator.inputs[1])
+        for operator in block.operators
+        if operator.op == "MUL" and block.tensors[operator.inputs[0]].dtype == "INT32"
+    ]
+
+
+def _leaves(first: Array, second: Array) -> bool:
+    product = first * second
+    return bool(((product < _BOUNDS.min) | (product > _BOUNDS.max)).any())

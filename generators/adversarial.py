@@ -39,7 +39,9 @@ WEIGHTS = {"uniform": 5, "normal": 3, "shifted": 2}
 
 
 def _tags(node: Node) -> frozenset[str]:
-    return operators()[node.operator].tags
+    """None of a captured operator."""
+    entry = operators().get(node.operator)
+    return frozenset() if entry is None else entry.tags
 
 
 def _origins(graph: Graph, keep: frozenset[str]) -> Mapping[str, frozenset[str]]:

@@ -43,7 +43,7 @@ def draw_kin(case: Case, seed: int, count: int) -> list[Case]:
     own = int(case_digest(case), 16)
     found: dict[str, Case] = {}
     for run in range(count):
-        for [item] in fresh_examples(run_seed(seed, own, -1000 - run), _kin(case)):
+        for [item] in fresh_examples(run_seed(seed, own, -1000 - run), kin(case)):
             found.setdefault(f"{graph_digest(item.graph)} {item.recipe}", item)
         if len(found) >= count or len(found) < run * RUN // 4:  # a small graph with few kin
             break
@@ -51,7 +51,7 @@ def draw_kin(case: Case, seed: int, count: int) -> list[Case]:
 
 
 @st.composite
-def _kin(draw: Draw, case: Case) -> tuple[Case, ...]:
+def kin(draw: Draw, case: Case) -> tuple[Case, ...]:
     edited = "edited=" in case.recipe  # by hand: what would stand behind an edit has no meaning
     graph = draw(_graph(case.graph, grows=not edited))
     pairs = zip(case.graph.inputs, graph.inputs, strict=False)

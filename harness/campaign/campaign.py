@@ -57,6 +57,7 @@ class Options:
     :param steer: of the graphs that are drawn, run only those that are news (``harness.campaign.steering``).
     :param suite: the paths of upstream's tests whose modules run instead of drawn graphs; None: graphs are drawn.
     :param words: of those tests, only the ones whose name has one of these words (none: all).
+    :param sources: what is mutated in the place of drawing (``harness.campaign.mutating``); none: graphs are drawn.
     """
 
     targets: Sequence[str]
@@ -78,6 +79,7 @@ class Options:
     steer: bool = False
     suite: tuple[str, ...] | None = None
     words: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
     @property
     def asked(self) -> Asked:
@@ -96,6 +98,7 @@ class Options:
             steer=self.steer,
             suite=self.suite,
             words=self.words,
+            sources=self.sources,
         )
 
 

@@ -52,6 +52,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     :param steer: were only graphs run that are news (``harness.campaign.steering``)?
     :param suite: the paths of upstream's tests that run; None: graphs are drawn (``harness.campaign.suite``).
     :param words: of those tests, only the ones whose name has one of these words (none: all).
+    :param sources: what was mutated (``harness.campaign.mutating``); none: graphs are drawn.
     """
 
     targets: tuple[str, ...]
@@ -67,6 +68,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     steer: bool = False
     suite: tuple[str, ...] | None = None
     words: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
     @property
     def verb(self) -> str:

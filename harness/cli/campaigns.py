@@ -87,6 +87,7 @@ _PARAMETERS = {
     "expect": "expect",
     "steer": "steer",
     "suite": "paths",
+    "sources": "sources",
     "words": "words",
 }
 """Field of ``Asked`` -> parameter of the verb."""

@@ -17,6 +17,7 @@ import click
 
 from harness.campaign.campaign import Options, nothing_more, run_campaign
 from harness.campaign.holding import hold
+from harness.campaign.mutating import check_sources, mutated
 from harness.campaign.run_folder import read_run, set_aside
 from harness.case.errors import BadInput
 from harness.case.wording import counted_as
@@ -75,6 +76,14 @@ from harness.workers.pool import CaseRunner, Pool
     help="Of the graphs drawn, run those in which operators meet for the first time. Default: without --max-examples.",
 )
 @click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="SOURCE",
+    help="Mutate instead of drawing: 'suite' (upstream's own tests), a model's .py, a case, or a folder with cases (a "
+    "run, corpus/). Repeatable.",
+)
+@click.option(
     "--database",
     multiple=True,
     metavar="PLACE",
@@ -113,6 +122,7 @@ def fuzz(
     worker: tuple[str, ...],
     minimize: bool,
     steer: bool | None,
+    sources: tuple[str, ...],
     database: tuple[str, ...],
     expect: str | None,
     cluster: str | None,
@@ -123,6 +133,8 @@ def fuzz(
     """Generate graphs, run every leg and oracle on each, list what disagrees.
 
     Example: armdiff fuzz --max-examples 60 --target TOSA-1.0+INT --seed 7
+
+    Example: armdiff fuzz --from model.py --from suite --time 10m
     """
     need_environment()
     need_engine(engine, targets)
@@ -146,7 +158,9 @@ def fuzz(
         database=database,
         expect=expect or "",
         steer=steer,
+        sources=sources,
     )
+    check_sources(sources)
     if database:
         from generators.search import database_at
 
@@ -165,7 +179,8 @@ def fuzz(
         entries = judged_by(known_entries(corpus_folders(), known, ignored), basis_of(installed(), options.expect))
         corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say) if minimize else nothing_more
-        tally = run_campaign(options, corpus, reporter.case, afterwards, workers=workers, goes_on=goes_on)
+        source = mutated(options, options.sources) if options.sources else None
+        tally = run_campaign(options, corpus, reporter.case, afterwards, workers, goes_on, source)
     report = reported(out, corpus)
     finish(
         tally,

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from harness.campaign.reduction.structure import UNIFORM, Cut, valid
+from harness.campaign.reduction.structure import Cut, valid
 from harness.case.case import Attributes, Case, Constant, Distribution
 from harness.case.constants import LITERAL_LIMIT
+from harness.case.editing import UNIFORM
 
 _POSITIVE = Distribution(kind="uniform", parameters={"low": 0.0, "high": 1.0})
 _PLAIN_CONSTANTS: tuple[tuple[str, Attributes], ...] = (

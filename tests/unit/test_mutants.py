@@ -1,0 +1,141 @@
+"""Mutants of cases: each change changes something and keeps the case whole; blocks are numbered and repeat."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from generators.mutants import (
+    CHANGES,
+    MOST_NODES,
+    draw_mutants,
+    drawn_anew,
+    grown,
+    output,
+    round_trip,
+    second_reader,
+    sibling,
+    spliced,
+)
+from harness.case.case import Case, Distribution, Graph, Input, Node, TensorType
+from harness.case.checking import check_case, value_types
+from harness.case.editing import numbered
+from harness.case.reading import read_case
+
+TARGETS = ("TOSA-1.0+INT", "ethos-u85-256")
+UNIFORM = Distribution(kind="uniform", parameters={"low": -2.0, "high": 2.0})
+FOUND = Path(__file__).parents[2] / "corpus" / "found"
+
+
+def aten(name: str, operator: str, *inputs: str, shape: tuple[int, ...] = (1, 4, 6)) -> Node:
+    arguments = {"args": [{"value": item} for item in inputs], "kwargs": {}}
+    return Node(name=name, operator=operator, inputs=inputs, attributes=arguments, types=(TensorType(shape),))
+
+
+CAPTURED = Case(
+    graph=Graph(
+        inputs=(Input(name="x", shape=(1, 4, 6)), Input(name="y", shape=(1, 4, 6))),
+        nodes=(
+            aten("tanh", "aten.tanh.default", "x"),
+            aten("add_1", "aten.add.Tensor", "tanh", "y"),
+            aten("softmax", "aten.relu.default", "add_1"),
+        ),
+        outputs=("softmax",),
+    ),
+    calibration={"x": UNIFORM, "y": UNIFORM},
+    target="TOSA-1.0+INT",
+    recipe="a8w8",
+)
+DRAWN = read_case(FOUND / "neg-ignores-scale" / "case.json")
+LONG = msgspec.structs.replace(
+    CAPTURED,
+    graph=Graph(
+        inputs=CAPTURED.graph.inputs[:1],
+        nodes=tuple(aten(f"t{place}", "aten.tanh.default", f"t{place - 1}" if place else "x") for place in range(30)),
+        outputs=("t29",),
+    ),
+    calibration={"x": UNIFORM},
+)
+
+
+def plain(case: Case) -> Case:
+    names = {item.name: f"x{place}" for place, item in enumerate(case.graph.inputs)}
+    calibration = {names[name]: item for name, item in case.calibration.items()}
+    return msgspec.structs.replace(case, graph=numbered(case.graph), calibration=calibration)
+
+
+@pytest.mark.parametrize("change", [sibling, round_trip, second_reader, output, grown, spliced])
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_change_of_a_captured_graph_is_another_valid_case(change, data):
+    case = plain(CAPTURED)
+    made = change(data.draw, case, (CAPTURED,))
+    assert made is not None
+    assert made.graph != case.graph
+    check_case(made)
+    assert set(made.calibration) == {item.name for item in made.graph.inputs}
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_round_trip_gives_every_reader_a_value_of_the_same_type(data):
+    case = plain(CAPTURED)
+    made = round_trip(data.draw, case, ())
+    before, after = value_types(case.graph), value_types(made.graph)
+    assert [before[name] for name in case.graph.outputs] == [after[name] for name in made.graph.outputs]
+    assert len(made.graph.nodes) == len(case.graph.nodes) + 2
+
+
+def test_a_captured_graph_is_not_drawn_anew():
+    assert drawn_anew(None, CAPTURED, ()) is None
+
+
+def test_every_change_is_met_in_a_few_blocks():
+    """A change that never fits would be there for nothing: what each leaves behind is seen."""
+    cases = [item[0] for block in range(6) for item in draw_mutants([CAPTURED, DRAWN], 0, block, 20, TARGETS)]
+    operators = {node.operator for case in cases for node in case.graph.nodes}
+    assert len(CHANGES) == 8
+    assert {"permute", "cat", "slice", "reshape", "sigmoid", "maximum", "neg"} <= operators
+    assert any(len(case.graph.outputs) > 1 for case in cases)
+    assert any(case.recipe.startswith("a16w8") for case in cases)
+
+
+def test_a_block_repeats_and_has_no_graph_twice_and_no_parent():
+    one, other = (draw_mutants([CAPTURED, DRAWN], 3, 5, 20, TARGETS) for _ in range(2))
+    assert one == other
+    assert len(one) == 20
+    graphs = [(item[0].graph, item[0].recipe) for item in one]
+    assert all(graphs.count(item) == 1 for item in graphs)
+    assert (plain(CAPTURED).graph, "a8w8") not in graphs
+    assert [case.target for case in one[0]] == list(TARGETS)
+    assert one != draw_mutants([CAPTURED, DRAWN], 4, 5, 20, TARGETS)
+
+
+def test_mutants_of_a_long_graph_are_windows_of_it():
+    found = draw_mutants([LONG], 0, 0, 20, TARGETS[:1])
+    assert len(found) == 20
+    assert all(len(case.graph.nodes) <= MOST_NODES for (case,) in found)
+    for (case,) in found:
+        check_case(case)
+
+
+def test_a_parent_s_words_on_its_nodes_go():
+    edited = msgspec.structs.replace(CAPTURED, recipe="a8w8,float=add_1")
+    assert not any("add_1" in case.recipe for (case,) in draw_mutants([edited], 0, 0, 20, TARGETS[:1]))
+
+
+def test_numbered_graphs_name_results_of_several_and_operands_in_arguments():
+    graph = msgspec.structs.replace(
+        CAPTURED.graph,
+        nodes=(
+            msgspec.structs.replace(aten("chunk", "aten.chunk.default", "x"), types=(TensorType((1, 2, 6)),) * 2),
+            aten("relu", "aten.relu.default", "chunk.1", shape=(1, 2, 6)),
+        ),
+        outputs=("relu", "chunk.0"),
+    )
+    made = numbered(graph, "s_")
+    assert made.outputs == ("s_n1", "s_n0.0")
+    assert made.nodes[1].inputs == ("s_n0.1",)
+    assert made.nodes[1].attributes["args"] == [{"value": "s_n0.1"}]

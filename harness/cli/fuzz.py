@@ -180,7 +180,9 @@ def fuzz(
         corpus = with_corrections(entries, chosen(options.corrections))
         afterwards = Concluding(options, corpus, earlier, reporter.say) if minimize else nothing_more
         source = mutated(options, options.sources) if options.sources else None
-        tally = run_campaign(options, corpus, reporter.case, afterwards, workers, goes_on, source)
+        tally = run_campaign(
+            options, corpus, reporter.case, afterwards, workers=workers, goes_on=goes_on, source=source
+        )
     report = reported(out, corpus)
     finish(
         tally,

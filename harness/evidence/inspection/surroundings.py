@@ -3,8 +3,9 @@
 Facts of every operator: ``rank``, ``out_rank`` (axes of the first operand that is no constant, and of the result),
 ``dtype``, ``out_dtype``, ``batch``, ``out_batch`` (the product of all axes before the last three), ``rows`` (the axis
 before the last two), ``depth`` (the last axis), ``elements``, ``out_elements``, ``kept`` (1 if the result has as many
-elements), ``ones`` (axes of size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1,
-``output`` (its result leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands have
+elements), ``lead`` (elements of the first operand, also if that is a constant), ``ones`` (axes of size one),
+``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result leaves the
+graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands have
 unlike shapes).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
@@ -201,6 +202,7 @@ def tosa_facts(block: TosaBlock, operator: TosaOperator) -> dict[str, Fact]:
         [item.shape for item in operands], result.shape, operands[0].dtype.lower(), result.dtype.lower()
     )
     found |= {
+        "lead": data[0].elements,
         "constants": len(constants),
         "readers": len(block.readers(result.name)),
         "output": int(result.name in block.outputs),

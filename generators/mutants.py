@@ -4,7 +4,7 @@ A change is an entry of ``CHANGES``: a function from a case to another one, or t
 Nodes of a captured graph have recorded types and no shape rule, so a change keeps the types of what it goes around:
 another operator in the same place, a round trip on the way to a reader (permute and back, cat and slice), a second
 reader, one more output, an operator behind a value, another graph behind an output. A drawn graph is drawn anew as well
-(``generators.kin``), with other sizes and attributes. Of a long graph a window is taken first.
+(``generators.kin``), with other sizes and attributes. Of a long captured graph a window is taken first.
 
 Mutants are valid by construction, as far as pure data tells; what does not run in eager mode is counted as invalid, as
 with drawn graphs. Blocks are numbered and the same on every machine, as those of ``generators.cases.draw_block``.
@@ -33,8 +33,10 @@ from harness.case.target import parse_target
 
 COUNTS = (1, 1, 2, 3)
 WINDOW = 6
-"""Nodes in a row that are taken of a longer graph."""
-MOST_NODES = 12
+"""Nodes in a row that are taken of a longer captured graph."""
+WHOLE = 12
+"""A drawn graph of up to so many nodes, such as a block of a network, stays whole."""
+MOST_NODES = 16
 MOST_ELEMENTS = 1 << 14
 Change = Callable[[Draw, Case, Sequence[Case]], Case | None]
 _ONE = ("relu", "sigmoid", "tanh", "abs", "neg", "hardswish", "exp", "floor")
@@ -212,7 +214,7 @@ def _window(draw: Draw, case: Case) -> Case:
         case, graph=numbered(case.graph), calibration=_numbered_calibration(case), recipe=_without_nodes(case.recipe)
     )
     nodes = case.graph.nodes
-    if len(nodes) <= WINDOW:
+    if len(nodes) <= (WINDOW if case.graph.captured else WHOLE):
         return case
     start = draw(st.integers(0, len(nodes) - WINDOW))
     chosen = nodes[start : start + WINDOW]

@@ -1,10 +1,11 @@
 """The cases of ``fuzz --from``: mutants (``generators.mutants``) in the place of graphs drawn from nothing.
 
-A *source* is ``suite`` (upstream's own tests), a ``.py`` file as ``check`` takes it, a case, or a folder with cases
-below it (a run, a corpus). What has to be captured is captured once, into the run's folder, by the campaign's workers:
-a model before the first mutant, upstream's test files one for each block of graphs, in their order. A block's mutants
-have as parents what was read or captured, of upstream's tests the last ``FILES`` files. The tensors of a parent lie
-beside its mutants.
+A *source* is ``suite`` (upstream's own tests), ``blocks`` (those of ``generators.blocks``), a ``.py`` file as ``check``
+takes it, a case, or a folder with cases below it (a run, a corpus). What has to be captured is captured once, into the
+run's folder, by the campaign's workers: a model before the first mutant, upstream's test files one for each block of
+graphs, in their order. A block's mutants have as parents what was read or captured, of upstream's tests the last
+``FILES`` files. With ``blocks`` a block of graphs begins with each block of networks as it is, drawn anew, and they are
+parents of the mutants behind it. The tensors of a parent lie beside its mutants.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from harness.workers.pool import CaseRunner, Pool
 from harness.workers.protocol import CaptureTask, SuiteTask
 
 UPSTREAM = "suite"
+NETWORKS = "blocks"
 FILES = 3
-_HOW = "give 'suite', a model's .py, a case, or a folder that holds cases"
+_HOW = "give 'suite', 'blocks', a model's .py, a case, or a folder that holds cases"
 
 
 def check_sources(words: Sequence[str]) -> None:
@@ -36,9 +38,11 @@ def check_sources(words: Sequence[str]) -> None:
     :raises BadInput: it is no file and no folder, or holds no case.
     """
     for word in words:
-        if word != UPSTREAM and not word.endswith(".py"):
+        if word in (UPSTREAM, NETWORKS):
+            continue
+        if not word.endswith(".py"):
             _read(Path(word))
-        elif word != UPSTREAM and not Path(word).is_file():
+        elif not Path(word).is_file():
             raise BadInput(f"--from {word}", "is no file", _HOW)
 
 
@@ -46,12 +50,15 @@ def mutated(options: Options, words: Sequence[str]) -> Source:
     """The source of a campaign that mutates."""
 
     def source(pool: CaseRunner) -> Iterator[tuple[int, Sequence[tuple[int, Case | Path]]]]:
+        from generators.blocks import draw_blocks
         from generators.mutants import draw_mutants
 
         parents = Parents(options, words, pool)
 
         def block(seed: int, number: int, count: int, targets: Sequence[str]) -> Sequence[tuple[Case, ...]]:
-            return draw_mutants(parents.of_block(number), seed, number, count, targets)
+            whole = draw_blocks(seed, number, targets)[:count] if NETWORKS in words else []
+            found = [*parents.of_block(number), *(item[0] for item in whole)]
+            return [*whole, *draw_mutants(found, seed, number, count - len(whole), targets)]
 
         yield from drawn_graphs(options, block)(pool)
 
@@ -77,6 +84,8 @@ class Parents:
         for word in self.words:
             if word == UPSTREAM:
                 self.files = selected_files(upstream_tests(), ())
+            elif word == NETWORKS:
+                continue  # drawn with each block
             elif word.endswith(".py"):
                 self.fixed.append(self._captured(word))
             else:

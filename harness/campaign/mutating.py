@@ -2,15 +2,17 @@
 
 A *source* is ``suite`` (upstream's own tests), ``blocks`` (those of ``generators.blocks``), a ``.py`` file as ``check``
 takes it, a case, or a folder with cases below it (a run, a corpus). What has to be captured is captured once, into the
-run's folder, by the campaign's workers: a model before the first mutant, upstream's test files one for each block of
-graphs, in their order. A block's mutants have as parents what was read or captured, of upstream's tests the last
-``FILES`` files. With ``blocks`` a block of graphs begins with each block of networks as it is, drawn anew, and they are
-parents of the mutants behind it. The tensors of a parent lie beside its mutants.
+run's folder, by the campaign's workers: a model before the first mutant, upstream's test files two for each block of
+graphs, in an order that the seed tells, so that short campaigns do not all mutate what comes first in the alphabet. A
+block's mutants have as parents what was read or captured, of upstream's tests ``FILES`` files. With ``blocks`` a block
+of graphs begins with each block of networks as it is, drawn anew, and they are parents of the mutants behind it. The
+tensors of a parent lie beside its mutants.
 """
 
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +31,9 @@ from harness.workers.protocol import CaptureTask, SuiteTask
 UPSTREAM = "suite"
 NETWORKS = "blocks"
 FILES = 3
+"""Of upstream's tests that are parents of a block."""
+NEW_FILES = 2
+"""Of them that were no parents of the block before."""
 _HOW = "give 'suite', 'blocks', a model's .py, a case, or a folder that holds cases"
 
 
@@ -83,7 +88,7 @@ class Parents:
     def __post_init__(self) -> None:
         for word in self.words:
             if word == UPSTREAM:
-                self.files = selected_files(upstream_tests(), ())
+                self.files = in_order(selected_files(upstream_tests(), ()), self.options.seed)
             elif word == NETWORKS:
                 continue  # drawn with each block
             elif word.endswith(".py"):
@@ -100,14 +105,13 @@ class Parents:
         if not self.files:
             return self.fixed
         found = [*self.fixed]
-        last = number
-        while len(found) == len(self.fixed) or last > number - FILES:
-            if last < 0 and len(found) > len(self.fixed):
+        first = number * NEW_FILES
+        for place in range(first, first + len(self.files)):
+            if place >= first + FILES and len(found) > len(self.fixed):
                 break
-            found += self._of_file(last % len(self.files))
-            last -= 1
-            if number - last > len(self.files):
-                raise BadInput("--from suite", "no test of upstream's gives a case", "see 'armdiff suite' for reasons")
+            found += self._of_file(place % len(self.files))
+        if len(found) == len(self.fixed):
+            raise BadInput("--from suite", "no test of upstream's gives a case", "see 'armdiff suite' for reasons")
         return found
 
     def _of_file(self, place: int) -> list[Case]:
@@ -144,6 +148,13 @@ class Parents:
         except OSError as error:
             raise cannot_write(self._folder, error) from None
         return msgspec.structs.replace(case, tensors=name)
+
+
+def in_order(files: Sequence[str], seed: int) -> list[str]:
+    """Test files in an order that the seed tells, those of a folder together: single operators before whole models."""
+    folders = list(dict.fromkeys(file.split("/")[0] for file in files))
+    shuffled = random.Random(seed).sample(list(files), len(files))
+    return sorted(shuffled, key=lambda file: folders.index(file.split("/")[0]))
 
 
 def _read(path: Path) -> list[tuple[Path, Case]]:

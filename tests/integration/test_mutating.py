@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from generators.blocks import BLOCKS, draw_blocks
 from generators.mutants import draw_mutants
 from harness.campaign.campaign import Options
-from harness.campaign.mutating import Parents
+from harness.campaign.mutating import Parents, in_order
 from harness.campaign.run_folder import read_run
 from harness.case.case import case_digest
 from harness.case.reading import read_case
@@ -57,6 +57,15 @@ def test_blocks_of_networks_run_as_they_are_and_mutated(tmp_path):
     assert [case.graph for case in cases[: len(BLOCKS)]] == [case.graph for case in whole]
     assert not {case_digest(case) for case in cases[len(BLOCKS) :]} & {case_digest(case) for case in whole}
     assert [item.result.legs.get("quantized-eager") for item in done[: len(BLOCKS)]] == ["ran"] * len(BLOCKS)
+
+
+def test_another_seed_begins_with_other_files_of_the_first_folder():
+    files = [f"{folder}/test_{name}.py" for folder in ("ops", "models") for name in "abcdefgh"]
+    one, other = (in_order(files, seed) for seed in (0, 1))
+    assert sorted(one) == sorted(files)
+    assert one == in_order(files, 0)
+    assert one != other
+    assert all(file.startswith("ops/") for file in (*one[:8], *other[:8]))
 
 
 @pytest.mark.parametrize(("source", "says"), [("nothing.py", "is no file"), ("nothing", "does not exist")])

@@ -2,9 +2,10 @@
 
 A change is an entry of ``CHANGES``: a function from a case to another one, or to None where it has nothing to change.
 Nodes of a captured graph have recorded types and no shape rule, so a change keeps the types of what it goes around:
-another operator in the same place, a round trip on the way to a reader (permute and back, cat and slice), a second
-reader, one more output, an operator behind a value, another graph behind an output. A drawn graph is drawn anew as well
-(``generators.kin``), with other sizes and attributes. Of a long graph a window is taken first.
+another operator in the same place, a round trip on the way to a reader (permute and back, cat and slice) or a mask, a
+second reader, one more output, an operator behind a value, another graph behind an output; what needs no new node is in
+``generators.captured_changes``. A drawn graph is drawn anew as well
+(``generators.kin``), with other sizes and attributes. Of a long captured graph a window is taken first.
 
 Mutants are valid by construction, as far as pure data tells; what does not run in eager mode is counted as invalid, as
 with drawn graphs. Blocks are numbered and the same on every machine, as those of ``generators.cases.draw_block``.
@@ -18,6 +19,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from generators.adversarial import draw_calibration
+from generators.captured_changes import argument, reordered, resized
 from generators.cases import SEEDS, fresh_examples, graph_digest, run_seed
 from generators.graph_pool import GraphPool
 from generators.kin import kin
@@ -33,8 +35,10 @@ from harness.case.target import parse_target
 
 COUNTS = (1, 1, 2, 3)
 WINDOW = 6
-"""Nodes in a row that are taken of a longer graph."""
-MOST_NODES = 12
+"""Nodes in a row that are taken of a longer captured graph."""
+WHOLE = 12
+"""A drawn graph of up to so many nodes, such as a block of a network, stays whole."""
+MOST_NODES = 16
 MOST_ELEMENTS = 1 << 14
 Change = Callable[[Draw, Case, Sequence[Case]], Case | None]
 _ONE = ("relu", "sigmoid", "tanh", "abs", "neg", "hardswish", "exp", "floor")
@@ -85,6 +89,18 @@ def round_trip(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
         there = pool.add("cat", name, name, dim=axis)
         back = pool.add("slice", there, dim=axis, start=shape[axis], stop=None, step=1)
     return _rerouted(case, pool, name, back)
+
+
+def masked(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
+    """Readers get a value where it is above a number, elsewhere zero, by way of a truth value that is cast."""
+    found = _floats(case.graph)
+    if not found:
+        return None
+    name = pick(draw, found)
+    pool = _pool(draw, case.graph)
+    mask = pool.add(pick(draw, ("gt", "lt", "ne")), name, scalar=draw(st.sampled_from((0.0, 0.5, -1.0))))
+    kept = pool.add("mul", name, pool.add("to_float", mask), **_TWO["mul"])
+    return _rerouted(case, pool, name, kept)
 
 
 def second_reader(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
@@ -162,7 +178,10 @@ def drawn_anew(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
     return msgspec.structs.replace(made, graph=numbered(made.graph), calibration=_numbered_calibration(made))
 
 
-CHANGES: tuple[Change, ...] = (drawn_anew, drawn_anew, sibling, round_trip, second_reader, output, grown, spliced)
+CHANGES: tuple[Change, ...] = (
+    *(drawn_anew, drawn_anew, sibling, round_trip, masked, second_reader, output, grown, spliced),
+    *(argument, resized, reordered),
+)
 
 
 def draw_mutants(
@@ -212,7 +231,7 @@ def _window(draw: Draw, case: Case) -> Case:
         case, graph=numbered(case.graph), calibration=_numbered_calibration(case), recipe=_without_nodes(case.recipe)
     )
     nodes = case.graph.nodes
-    if len(nodes) <= WINDOW:
+    if len(nodes) <= (WINDOW if case.graph.captured else WHOLE):
         return case
     start = draw(st.integers(0, len(nodes) - WINDOW))
     chosen = nodes[start : start + WINDOW]

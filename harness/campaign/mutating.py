@@ -1,15 +1,18 @@
 """The cases of ``fuzz --from``: mutants (``generators.mutants``) in the place of graphs drawn from nothing.
 
-A *source* is ``suite`` (upstream's own tests), a ``.py`` file as ``check`` takes it, a case, or a folder with cases
-below it (a run, a corpus). What has to be captured is captured once, into the run's folder, by the campaign's workers:
-a model before the first mutant, upstream's test files one for each block of graphs, in their order. A block's mutants
-have as parents what was read or captured, of upstream's tests the last ``FILES`` files. The tensors of a parent lie
-beside its mutants.
+A *source* is ``suite`` (upstream's own tests), ``blocks`` (those of ``generators.blocks``), a ``.py`` file as ``check``
+takes it, a case, or a folder with cases below it (a run, a corpus). What has to be captured is captured once, into the
+run's folder, by the campaign's workers: a model before the first mutant, upstream's test files two for each block of
+graphs, in an order that the seed tells, so that short campaigns do not all mutate what comes first in the alphabet. A
+block's mutants have as parents what was read or captured, of upstream's tests ``FILES`` files. With ``blocks`` a block
+of graphs begins with each block of networks as it is, drawn anew, and they are parents of the mutants behind it. The
+tensors of a parent lie beside its mutants.
 """
 
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,8 +29,12 @@ from harness.workers.pool import CaseRunner, Pool
 from harness.workers.protocol import CaptureTask, SuiteTask
 
 UPSTREAM = "suite"
+NETWORKS = "blocks"
 FILES = 3
-_HOW = "give 'suite', a model's .py, a case, or a folder that holds cases"
+"""Of upstream's tests that are parents of a block."""
+NEW_FILES = 2
+"""Of them that were no parents of the block before."""
+_HOW = "give 'suite', 'blocks', a model's .py, a case, or a folder that holds cases"
 
 
 def check_sources(words: Sequence[str]) -> None:
@@ -36,9 +43,11 @@ def check_sources(words: Sequence[str]) -> None:
     :raises BadInput: it is no file and no folder, or holds no case.
     """
     for word in words:
-        if word != UPSTREAM and not word.endswith(".py"):
+        if word in (UPSTREAM, NETWORKS):
+            continue
+        if not word.endswith(".py"):
             _read(Path(word))
-        elif word != UPSTREAM and not Path(word).is_file():
+        elif not Path(word).is_file():
             raise BadInput(f"--from {word}", "is no file", _HOW)
 
 
@@ -46,12 +55,15 @@ def mutated(options: Options, words: Sequence[str]) -> Source:
     """The source of a campaign that mutates."""
 
     def source(pool: CaseRunner) -> Iterator[tuple[int, Sequence[tuple[int, Case | Path]]]]:
+        from generators.blocks import draw_blocks
         from generators.mutants import draw_mutants
 
         parents = Parents(options, words, pool)
 
         def block(seed: int, number: int, count: int, targets: Sequence[str]) -> Sequence[tuple[Case, ...]]:
-            return draw_mutants(parents.of_block(number), seed, number, count, targets)
+            whole = draw_blocks(seed, number, targets)[:count] if NETWORKS in words else []
+            found = [*parents.of_block(number), *(item[0] for item in whole)]
+            return [*whole, *draw_mutants(found, seed, number, count - len(whole), targets)]
 
         yield from drawn_graphs(options, block)(pool)
 
@@ -76,7 +88,9 @@ class Parents:
     def __post_init__(self) -> None:
         for word in self.words:
             if word == UPSTREAM:
-                self.files = selected_files(upstream_tests(), ())
+                self.files = in_order(selected_files(upstream_tests(), ()), self.options.seed)
+            elif word == NETWORKS:
+                continue  # drawn with each block
             elif word.endswith(".py"):
                 self.fixed.append(self._captured(word))
             else:
@@ -91,14 +105,13 @@ class Parents:
         if not self.files:
             return self.fixed
         found = [*self.fixed]
-        last = number
-        while len(found) == len(self.fixed) or last > number - FILES:
-            if last < 0 and len(found) > len(self.fixed):
+        first = number * NEW_FILES
+        for place in range(first, first + len(self.files)):
+            if place >= first + FILES and len(found) > len(self.fixed):
                 break
-            found += self._of_file(last % len(self.files))
-            last -= 1
-            if number - last > len(self.files):
-                raise BadInput("--from suite", "no test of upstream's gives a case", "see 'armdiff suite' for reasons")
+            found += self._of_file(place % len(self.files))
+        if len(found) == len(self.fixed):
+            raise BadInput("--from suite", "no test of upstream's gives a case", "see 'armdiff suite' for reasons")
         return found
 
     def _of_file(self, place: int) -> list[Case]:
@@ -135,6 +148,13 @@ class Parents:
         except OSError as error:
             raise cannot_write(self._folder, error) from None
         return msgspec.structs.replace(case, tensors=name)
+
+
+def in_order(files: Sequence[str], seed: int) -> list[str]:
+    """Test files in an order that the seed tells, those of a folder together: single operators before whole models."""
+    folders = list(dict.fromkeys(file.split("/")[0] for file in files))
+    shuffled = random.Random(seed).sample(list(files), len(files))
+    return sorted(shuffled, key=lambda file: folders.index(file.split("/")[0]))
 
 
 def _read(path: Path) -> list[tuple[Path, Case]]:

@@ -80,8 +80,8 @@ from harness.workers.pool import CaseRunner, Pool
     "sources",
     multiple=True,
     metavar="SOURCE",
-    help="Mutate instead of drawing: 'suite' (upstream's own tests), a model's .py, a case, or a folder with cases (a "
-    "run, corpus/). Repeatable.",
+    help="Mutate instead of drawing: 'suite' (upstream's own tests), 'blocks' (of real networks), a model's .py, a "
+    "case, or a folder with cases (a run, corpus/). Repeatable.",
 )
 @click.option(
     "--database",

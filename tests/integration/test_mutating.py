@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from generators.blocks import BLOCKS, draw_blocks
 from generators.mutants import draw_mutants
 from harness.campaign.campaign import Options
-from harness.campaign.mutating import Parents
+from harness.campaign.mutating import Parents, in_order
 from harness.campaign.run_folder import read_run
+from harness.case.case import case_digest
 from harness.case.reading import read_case
 from harness.cli.command import main
 from harness.workers.pool import Pool
@@ -44,9 +46,31 @@ def test_a_block_of_upstream_s_tests_has_the_same_parents_whatever_was_drawn_bef
     assert len(draw_mutants(found, 0, 1, 20, options.targets)) == 20
 
 
+def test_blocks_of_networks_run_as_they_are_and_mutated(tmp_path):
+    count = len(BLOCKS) + 2
+    words = ["fuzz", "--from", "blocks", "--max-examples", str(count), "--target", "TOSA-1.0+INT", "--jobs", "1"]
+    answer = CliRunner().invoke(main, [*words, "--no-minimize", "--probes", "none", "--out", str(tmp_path)])
+    assert answer.exit_code in (0, 1), answer.output
+    done = sorted(read_run(tmp_path).done, key=lambda item: item.number)
+    cases = [read_case(Path(item.result.case)) for item in done]
+    whole = [item[0] for item in draw_blocks(0, 0, ("TOSA-1.0+INT",))]
+    assert [case.graph for case in cases[: len(BLOCKS)]] == [case.graph for case in whole]
+    assert not {case_digest(case) for case in cases[len(BLOCKS) :]} & {case_digest(case) for case in whole}
+    assert [item.result.legs.get("quantized-eager") for item in done[: len(BLOCKS)]] == ["ran"] * len(BLOCKS)
+
+
+def test_another_seed_begins_with_other_files_of_the_first_folder():
+    files = [f"{folder}/test_{name}.py" for folder in ("ops", "models") for name in "abcdefgh"]
+    one, other = (in_order(files, seed) for seed in (0, 1))
+    assert sorted(one) == sorted(files)
+    assert one == in_order(files, 0)
+    assert one != other
+    assert all(file.startswith("ops/") for file in (*one[:8], *other[:8]))
+
+
 @pytest.mark.parametrize(("source", "says"), [("nothing.py", "is no file"), ("nothing", "does not exist")])
 def test_what_is_no_source_is_said_before_anything_runs(tmp_path, source, says):
     answer = CliRunner().invoke(main, ["fuzz", "--from", source, "--out", str(tmp_path / "out")])
     assert answer.exit_code == 2
-    assert f"--from {source}: {says}; give 'suite', a model's .py, a case, or a folder" in answer.stderr
+    assert f"--from {source}: {says}; give 'suite', 'blocks', a model's .py, a case, or a folder" in answer.stderr
     assert not (tmp_path / "out").exists()

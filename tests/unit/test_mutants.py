@@ -7,12 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from generators.captured_changes import argument, reordered, resized
 from generators.mutants import (
     CHANGES,
     MOST_NODES,
     draw_mutants,
     drawn_anew,
     grown,
+    masked,
     output,
     round_trip,
     second_reader,
@@ -66,7 +68,7 @@ def plain(case: Case) -> Case:
     return msgspec.structs.replace(case, graph=numbered(case.graph), calibration=calibration)
 
 
-@pytest.mark.parametrize("change", [sibling, round_trip, second_reader, output, grown, spliced])
+@pytest.mark.parametrize("change", [sibling, round_trip, masked, second_reader, output, grown, spliced])
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_change_of_a_captured_graph_is_another_valid_case(change, data):
@@ -88,16 +90,97 @@ def test_a_round_trip_gives_every_reader_a_value_of_the_same_type(data):
     assert len(made.graph.nodes) == len(case.graph.nodes) + 2
 
 
+def with_arguments(operator: str, *more: object) -> Case:
+    """One captured node with further arguments behind its operand."""
+    node = aten("one", operator, "x")
+    node = msgspec.structs.replace(node, attributes={"args": [{"value": "x"}, *more], "kwargs": {}})
+    graph = Graph(inputs=CAPTURED.graph.inputs[:1], nodes=(node,), outputs=("one",))
+    return msgspec.structs.replace(CAPTURED, graph=graph, calibration={"x": UNIFORM})
+
+
+@pytest.mark.parametrize(
+    ("case", "possible"),
+    [
+        (with_arguments("aten.leaky_relu.default", 0.25), [[0.125], [0.5], [1.0]]),
+        (with_arguments("aten.clamp.default", -1.0, None), [[-0.5, None], [-2.0, None], [-4.0, None]]),
+        (with_arguments("aten.softmax.int", -1, False), [[0, False], [1, False]]),
+        (with_arguments("aten.flip.default", [1]), [[[0]], [[2]]]),
+    ],
+)
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_an_argument_becomes_another_number_or_dimension(data, case, possible):
+    made = argument(data.draw, case, ())
+    check_case(made)
+    assert made.graph.nodes[0].attributes["args"][1:] in possible
+    assert made.graph.nodes[0].types == case.graph.nodes[0].types
+
+
+@pytest.mark.parametrize(
+    "case", [with_arguments("aten.roll.default", [2], [1]), with_arguments("aten.threshold.default", 0.0), DRAWN]
+)
+def test_an_argument_that_may_be_a_size_or_is_zero_stays(case):
+    assert argument(None, case, ()) is None
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_size_is_another_one_wherever_it_stands(data):
+    recorded = Distribution(kind="recorded", parameters={"prefix": "x"})
+    case = msgspec.structs.replace(CAPTURED, calibration={"x": recorded, "y": UNIFORM})
+    made = resized(data.draw, case, ())
+    check_case(made)
+    (type_,) = {*value_types(made.graph).values()}
+    assert sum(new != old for new, old in zip(type_.shape, (1, 4, 6), strict=True)) == 1
+    assert made.calibration["x"].kind == "uniform"
+    assert made.calibration["y"] == UNIFORM
+
+
+def test_sizes_stay_where_an_argument_may_be_one():
+    assert resized(None, with_arguments("aten.expand.default", [1, 4, 6]), ()) is None
+    assert resized(None, DRAWN, ()) is None
+
+
+def test_nodes_in_another_order_still_stand_behind_what_they_read():
+    nodes = (aten("a", "aten.tanh.default", "x"), aten("b", "aten.abs.default", "y"))
+    graph = msgspec.structs.replace(
+        CAPTURED.graph, nodes=(*nodes, aten("c", "aten.add.Tensor", "a", "b")), outputs=("c",)
+    )
+    orders = set()
+
+    @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def check(data):
+        made = reordered(data.draw, msgspec.structs.replace(CAPTURED, graph=graph), ())
+        orders.add(made and tuple(node.name for node in made.graph.nodes))
+
+    check()
+    assert orders == {None, ("b", "a", "c")}
+
+
+def test_what_works_in_place_is_not_reordered():
+    assert reordered(None, with_arguments("aten.relu_.default"), ()) is None
+
+
 def test_a_captured_graph_is_not_drawn_anew():
     assert drawn_anew(None, CAPTURED, ()) is None
 
 
 def test_every_change_is_met_in_a_few_blocks():
     """A change that never fits would be there for nothing: what each leaves behind is seen."""
-    cases = [item[0] for block in range(6) for item in draw_mutants([CAPTURED, DRAWN], 0, block, 20, TARGETS)]
+    flat = msgspec.structs.replace(
+        CAPTURED,
+        graph=Graph(
+            inputs=(Input(name="x", shape=(2, 12)),),
+            nodes=(aten("one", "aten.abs.default", "x", shape=(2, 12)),),
+            outputs=("one",),
+        ),
+        calibration={"x": UNIFORM},
+    )
+    cases = [item[0] for block in range(8) for item in draw_mutants([CAPTURED, DRAWN, flat], 0, block, 20, TARGETS)]
     operators = {node.operator for case in cases for node in case.graph.nodes}
-    assert len(CHANGES) == 8
-    assert {"permute", "cat", "slice", "reshape", "sigmoid", "maximum", "neg"} <= operators
+    assert len(CHANGES) == 12
+    assert {"permute", "cat", "slice", "reshape", "sigmoid", "maximum", "neg", "gt", "to_float"} <= operators
     assert any(len(case.graph.outputs) > 1 for case in cases)
     assert any(case.recipe.startswith("a16w8") for case in cases)
 

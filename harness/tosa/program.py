@@ -195,6 +195,8 @@ def problem(program: Program) -> str:
     for tensor in program.tensors:
         if isinstance(tensor.data, tuple) and len(tensor.data) != tensor.elements:
             return f"{tensor.name} has {len(tensor.data)} values for shape {list(tensor.shape)}"
+        if tensor.distinct and tensor.shape[-1] > tensor.limits[1] - tensor.limits[0] + 1:
+            return f"{tensor.name} cannot have {tensor.shape[-1]} values that differ in {list(tensor.limits)}"
         if tensor.dtype not in BITS or min(tensor.shape, default=1) < 1:
             return f"{tensor.name} is {tensor.dtype} {list(tensor.shape)}"
     return ""

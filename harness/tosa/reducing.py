@@ -95,9 +95,10 @@ class Reduced:
 
 
 def aim_of(finding: Finding) -> Aim:
-    """What a reduction of a finding keeps."""
+    """What a reduction of a finding keeps. Of a death it is no operator: its place is the whole program."""
     near = frozenset() if finding.place is None else frozenset(item.op for item in finding.place.operators)
-    return Aim(finding.oracle, finding.kind, finding.target, ops_of(finding.place), near)
+    ops = () if finding.oracle == CRASH else ops_of(finding.place)
+    return Aim(finding.oracle, finding.kind, finding.target, ops, near)
 
 
 def ops_of(place: Place | None) -> tuple[str, ...]:

@@ -152,11 +152,15 @@ def _narrowed(item: Tensor, table: Mapping[str, str]) -> Tensor:
 def _narrowed_step(now: Program, before: Program, step: Operator) -> Operator:
     """Attributes that speak of a type follow."""
     found = dict(step.attributes)
-    dtype = now.by_name[step.inputs[0]].dtype
-    if step.op == "CLAMP" and dtype != before.by_name[step.inputs[0]].dtype:
+    dtype, wide = now.by_name[step.inputs[0]].dtype, before.by_name[step.inputs[0]].dtype
+    if step.op == "CLAMP" and dtype != wide:
         low, high = limits(dtype)
-        for name in BOUNDS:
-            found[name] = stored_bound(min(max(bound(found[name]), low), high), dtype)
+        held = [bound(found[name]) for name in BOUNDS]
+        kept = [min(max(number, low), high) for number in held]
+        if len({*kept}) < len({*held}):  # a clamp to one value would hide what is wrong before it
+            kept = [number >> BITS[wide] - BITS[dtype] for number in held]
+        for name, number in zip(BOUNDS, kept, strict=True):
+            found[name] = stored_bound(number, dtype)
     if found.get("AccType") == _INT48 and now.by_name[step.inputs[0]].dtype == "INT8":
         found["AccType"] = _INT32
     return msgspec.structs.replace(step, attributes=found)

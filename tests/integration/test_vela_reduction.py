@@ -1,5 +1,7 @@
 """Reductions of programs: a planted fault and a bug that the installed Vela has."""
 
+import os
+import signal
 from dataclasses import replace
 
 import msgspec
@@ -8,7 +10,7 @@ from harness.artifacts.vela import VelaPayload
 from harness.tosa.causes import Reducer
 from harness.tosa.compiling import compile_flatbuffer
 from harness.tosa.engine import Plan, run
-from harness.tosa.judging import judge
+from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor
 from harness.tosa.reducing import reduced
 
@@ -116,6 +118,20 @@ def test_one_fault_in_two_programs_has_one_fingerprint():
     assert [cause and cause.fingerprint for cause in causes] == ["values: x0 int8 [1]; v0 = CLAMP(x0)"] * 2
     assert causes[0] is not None
     assert causes[0].velas == {"5.1.0": "yes"}
+
+
+def test_a_death_keeps_no_operator_that_it_does_not_need():
+    def dies_of_a_transposition(program, accelerator, seed=0, *, announce=lambda *_: None, **words):
+        announce("vela")
+        if "TRANSPOSE" in program.ops:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return Judged("clean")
+
+    [finding] = findings(CLAMPED, dies_of_a_transposition)
+    found = reduced(CLAMPED, finding, judging=dies_of_a_transposition)
+    assert found is not None
+    assert found.ended
+    assert found.program.ops == ("TRANSPOSE",)
 
 
 def test_what_does_not_show_is_not_reduced():

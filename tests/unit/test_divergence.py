@@ -13,7 +13,7 @@ from harness.case.errors import BadInput
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.featuremap import FeatureMap, addresses, write
 from harness.ethosu.memory import Memory
-from harness.locate.divergence import comparing, origin
+from harness.locate.divergence import comparing, explaining, origin
 from harness.locate.divergence.difference import difference, where
 from harness.locate.divergence.draws import Draw, random_draws
 from harness.locate.divergence.explaining import Run
@@ -143,6 +143,15 @@ def test_what_cannot_be_matched_is_said_to_be_unknown() -> None:
     assert (found.step, found.earliest, found.latest) == (None, 0, 2)
     assert "3 steps from 0 to 2" in found.doubt
     assert found.listing
+
+
+def test_a_stream_with_too_many_places_for_its_results_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = _chain({}, {}, {"OFM_ZERO_POINT": 4})
+    assert _origin(steps).step == 2
+    monkeypatch.setattr(explaining, "MOST_PLACEMENTS", 0)
+    found = _origin(steps)
+    assert (found.step, found.draw) == (None, "draw 0")
+    assert found.doubt == "more than 0 places fit the results of its 3 steps"
 
 
 def test_a_stream_with_a_branch_cannot_be_divided_into_steps() -> None:

@@ -122,6 +122,12 @@ def test_int16_becomes_int8_with_what_speaks_of_it():
     assert "MinVal=-100 MaxVal=127" in str(found)
 
 
+def test_bounds_that_int8_does_not_have_stay_two():
+    bounds = {"MinVal": (0xFF, 0x3F), "MaxVal": (0xFF, 0x7F), "NanMode": 1}
+    [found] = candidates(chained(Operator("CLAMP", ("a",), ("y",), bounds), shape=(4,), dtype="INT16"), dtypes)
+    assert "MinVal=63 MaxVal=127" in str(found)
+
+
 def test_an_operator_that_does_less_takes_the_place_of_another():
     pool = {"Kernel": (2, 2), "Stride": (1, 1), "Pad": (0, 1, 0, 1), "AccType": 5}
     program = chained(

@@ -75,6 +75,12 @@ def test_constants_of_odd_widths_come_back(dtype: str, values: list[int]):
             msgspec.structs.replace(PROGRAM, tensors=(*PROGRAM.tensors, Tensor("k", (3,), "INT8", (1,)))),
             "k has 1 values for shape [3]",
         ),
+        (
+            msgspec.structs.replace(
+                PROGRAM, tensors=(*PROGRAM.tensors, Tensor("i", (3, 4), "INT32", span=(0, 2), distinct=True))
+            ),
+            "i cannot have 4 values that differ in [0, 2]",
+        ),
     ],
 )
 def test_what_is_no_program_is_named(program: Program, words: str):

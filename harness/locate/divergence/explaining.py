@@ -21,6 +21,9 @@ from harness.locate.divergence.replaying import Player
 from harness.locate.divergence.tracing import Owners, Stored, trace
 
 ENOUGH_BITS = 20.0
+MOST_PLACEMENTS = 20_000
+"""Placements of one run that are looked at in memory. A stream of a thousand equal steps, each of which could be a part
+of a tensor at each of a thousand addresses, has more than anybody would wait for."""
 _Key = tuple[str, str, int, int, object, int]
 
 
@@ -85,8 +88,15 @@ class _Pass:
     held: dict[_Key, tuple[float, set[int]]]
 
 
+class TooManyPlacements(Exception):
+    """A stream whose steps cannot be explained in reasonable time."""
+
+
 def explain(runs: Sequence[Run]) -> Explanation:
-    """Look at every run; the steps that are returned are those of the first."""
+    """Look at every run; the steps that are returned are those of the first.
+
+    :raises TooManyPlacements: a run has more than ``MOST_PLACEMENTS``.
+    """
     main, copies = _once(runs[0])
     others = []
     for run in runs[1:]:
@@ -127,6 +137,8 @@ def _once(run: Run) -> tuple[_Pass, set[int]]:
     def match(memory: Memory, current: Owners, stored: Stored) -> None:
         if stored.region == LUT:
             return
+        if catalogue.given > MOST_PLACEMENTS:
+            raise TooManyPlacements(f"more than {MOST_PLACEMENTS} places fit the results of its {len(steps)} steps")
         for placed in held_after(memory, stored, catalogue):
             seen = placed.view
             key = (seen.tensor, seen.kind, placed.region, placed.start, placed.layout, stored.index)

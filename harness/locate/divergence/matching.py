@@ -180,11 +180,13 @@ class Catalogue:
 
     :param values: the tensors' values by name.
     :param anchors: addresses in each region where a tensor may begin.
+    :ivar given: how many placements it has given.
     """
 
     def __init__(self, values: Mapping[str, Array], anchors: Mapping[int, Sequence[int]]) -> None:
         self._values, self._anchors = values, anchors
         self._tables: dict[int, _Table] = {}
+        self.given = 0
 
     def placements(self, stored: Stored, least: float) -> list[Candidate]:
         """Placements that the step's result would lie in completely.
@@ -197,7 +199,9 @@ class Catalogue:
         else:
             known = np.array(self._anchors.get(stored.region, ()), np.int64)
             starts = known[known <= stored.low]
-        return [placed for layout in _layouts(stored) for placed in table.probe(stored, starts, layout, least)]
+        found = [placed for layout in _layouts(stored) for placed in table.probe(stored, starts, layout, least)]
+        self.given += len(found)
+        return found
 
     def _table(self, size: int) -> _Table:
         if size not in self._tables:

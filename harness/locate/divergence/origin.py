@@ -29,7 +29,7 @@ from harness.ethosu.commands import field_text
 from harness.ethosu.disassembly import listing
 from harness.ethosu.records import Step
 from harness.locate.divergence.difference import signed
-from harness.locate.divergence.explaining import Run
+from harness.locate.divergence.explaining import Run, TooManyPlacements
 from harness.locate.divergence.guessing import Guess, operand_guesses, value_guesses
 from harness.locate.divergence.matching import Placement
 from harness.locate.divergence.trials import Found, Trials
@@ -97,7 +97,10 @@ def find_origin(block: TosaBlock, runs: Sequence[Run]) -> Origin:
 
     :param runs: a draw that differs in the runs' output, and others to confirm what it shows.
     """
-    trials = Trials(runs)
+    try:
+        trials = Trials(runs)
+    except TooManyPlacements as error:
+        return unknown_origin(str(error), runs[0].draw)
     known, roots = trials.known, _wrong_roots(trials)
     known.explained.difference_update(roots)
     found = _first(trials, roots, known.seen | known.copies)

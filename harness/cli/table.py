@@ -1,7 +1,7 @@
 """The verb ``table``: the corpus on every release line, as one table (``harness.triage.release_table``).
 
-Lines are replayed one after the other in their own environments (``harness.triage.release_environments``), or read
-from the JSON that ``armdiff replay --json`` wrote there.
+Lines are replayed one after the other in their own environments (``harness.triage.release_environments``), read
+from the JSON that ``armdiff replay --json`` wrote there, or taken from what the corpus records of them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from harness.cli.options import jobs_option, json_option
 from harness.cli.results import write_json
 from harness.compat.releases import LINES
 from harness.corrections import corrections
-from harness.triage.corpus import corpus_folders
+from harness.triage.corpus import corpus_folders, entries
 from harness.triage.release_changes import ORDER, Changes, changes, told
 from harness.triage.release_environments import OLDEST_FIRST, replayed
+from harness.triage.release_records import recorded
 from harness.triage.release_table import html, markdown, merged, spans
 
 
@@ -41,6 +42,7 @@ from harness.triage.release_table import html, markdown, merged, spans
 @click.option(
     "--since", metavar="LINE|FILE", help="Say what the newest line changed since this one, or since this replay's JSON."
 )
+@click.option("--recorded", "records", is_flag=True, help="Take what the corpus records of each line; replay nothing.")
 @jobs_option
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("armdiff-out/table"), show_default=True, help="Folder."
@@ -53,6 +55,7 @@ def table(
     lines: tuple[str, ...],
     certificates: Path,
     since: str | None,
+    records: bool,
     jobs: int,
     out: Path,
     json_file: str | None,
@@ -66,8 +69,13 @@ def table(
     Example: armdiff table --make
 
     Example: armdiff table --since et141 --line et141 --line default --make
+
+    Example: armdiff table --recorded
     """
     replays = {_line_of(file): _read(file) for file in results}
+    if records:
+        corpus = entries(corpus_folders(required=True))
+        replays |= {line: recorded(corpus, line) for line in lines if line not in replays}
     found = environments_of(environments, make)
     hold(out)
     made: list[str] = []

@@ -10,7 +10,7 @@ from harness.campaign.certify.deciding import met_in_vela, outcome_of, refuses, 
 from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Whole
 from harness.campaign.certify.page import in_brief, markdown
 from harness.campaign.certify.reduced_case import cuts, smallest
-from harness.campaign.certify.rows import Plan
+from harness.campaign.certify.rows import Plan, Rows
 from harness.campaign.certify.store import Store, key_of
 from harness.campaign.replaying import held_against_status
 from harness.case.case import encode_case
@@ -19,7 +19,7 @@ from harness.compat.releases import Basis, installed
 from harness.corrections import Correction, chosen, find_correction
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, with_corrections
 from harness.triage.findings import Finding
-from harness.workers.protocol import CaseResult, Comparison
+from harness.workers.protocol import CaseResult, Compared, Comparison
 from tests.integration.conftest import sigmoid_case
 
 NEG = "neg-rescaled"
@@ -264,6 +264,50 @@ def test_the_page_says_verdict_bug_and_counterexample():
     assert "| `m:P.call` | aa | bb |" in page
     assert "* Applied along with it, for the bugs that it leads to: other\n" in page
     assert "`armdiff certify mended`" in page
+
+
+class Dying:
+    """A pool in which comparing several variants at once, or one of ``deadly``, ends a worker; it counts."""
+
+    def __init__(self, deadly, stage):
+        self.deadly, self.stage, self.compared, self.ran = deadly, stage, [], []
+
+    def compare(self, tasks):
+        for task in tasks:
+            self.compared.append(task.variants)
+            dies = len(task.variants) > 1 or task.variants[0] in self.deadly
+            rows = () if dies else tuple(Comparison(variant=words, same=True) for words in task.variants)
+            yield Compared(case=task.case, comparisons=rows, problem="it died" if dies else None)
+
+    def run(self, tasks):
+        for task in tasks:
+            self.ran.append(task.corrections)
+            dies = () if task.corrections == (UNUSED,) else (finding(f"v1/crash/SIGSEGV/{self.stage}/P/ethos-u55/x"),)
+            yield CaseResult(case=task.case, findings=dies)
+
+
+UNUSED = "unused-inputs-kept"
+
+
+@pytest.mark.parametrize(
+    ("variants", "deadly", "stage", "compared", "ran", "same"),
+    [
+        ([NEG], [NEG], "vela", [(NEG,)], [(), (NEG,)], [False]),
+        ([NEG, UNUSED], [NEG, UNUSED], "vela", [(NEG, UNUSED)], [(), (NEG,), (UNUSED,)], [False, False]),
+        ([NEG, UNUSED], [UNUSED], "run", [(NEG, UNUSED), (NEG,), (UNUSED,)], [(), (UNUSED,)], [True, False]),
+    ],
+)
+def test_a_case_that_ends_a_worker_is_tried_no_more_often_than_it_must(
+    tmp_path, variants, deadly, stage, compared, ran, same
+):
+    pool = Dying([(name,) for name in deadly], stage)
+    rows = Rows(Plan((), (), 5, 0, tmp_path), pool, (), lambda line: None, lambda cases: None)
+    found = rows.compare([rows.wanted(sigmoid_case(), (name,)) for name in variants], "cases")
+    assert pool.compared == [tuple((name,) for name in words) for words in compared]
+    assert pool.ran == ran
+    assert [row.comparison.same for row in found] == same
+    assert all(row.comparison.stock for row in found if not row.comparison.same)
+    assert [row.comparison.corrected == () for row in found if row.comparison.variant == (UNUSED,)] in ([], [True])
 
 
 def test_what_a_certificate_says_already_is_not_made_again(tmp_path):

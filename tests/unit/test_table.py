@@ -14,8 +14,10 @@ from harness.case.errors import BadInput
 from harness.cli.command import main
 from harness.compat.releases import TABLE
 from harness.corrections import corrections
+from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries
 from harness.triage.release_changes import changes, told
 from harness.triage.release_environments import Environments, read_environments
+from harness.triage.release_records import recorded
 from harness.triage.release_table import html, markdown, merged, spans
 
 
@@ -174,6 +176,60 @@ def test_the_verb_says_what_changed(tmp_path, by_file):
     assert (found["before"]["executorch"], found["now"]["executorch"]) == ("1.4.1", "1.5.1")
     assert found["fixed"] == [{"entry": "bug", "upstream": ["https://u"]}]
     assert found["broke"] == found["came back"] == found["left"] == found["cannot be told"] == []
+
+
+def recording(tmp_path, package="executorch", **lines):
+    """An entry that records these statuses."""
+    numeric, crash = "v1/numeric/outside-rounding/run/P/tosa-int/", "v1/crash/exception/lower/P/tosa-int/x"
+    shown = {
+        "reproduces": Expectation(status="reproduces", bucket=numeric, also=(crash,)),
+        "fixed": Expectation(status="fixed"),
+        "hidden": Expectation(status="hidden", other=(crash,)),
+    }
+    lines = {line: shown[status] for line, status in lines.items()}
+    return Entry(tmp_path / "bug", Status(title="t", package=package, expires="2999-01-01", lines=lines))
+
+
+def recorded_states(entry):
+    """Line -> state in the table that is made of what it records."""
+    lines = [line for line in VERSIONS if recorded([entry], line)["entries"]]
+    [found] = merged({line: recorded([entry], line) for line in lines}, covers={}).rows
+    return {line: cell.state for line, cell in found.cells.items()}
+
+
+def test_what_the_corpus_records_makes_the_table_without_a_replay(tmp_path):
+    entry = recording(tmp_path, et120="hidden", et131="fixed", et141="reproduces", default="reproduces")
+    on_all = {"et120": "hidden", "et131": "not yet", "et141": "reproduces", "default": "reproduces"}
+    assert recorded_states(entry) == {**on_all, "vela50": "reproduces", "vela52": "reproduces"}
+    rows = {line: recorded([entry], line)["entries"] for line in VERSIONS}
+    assert rows["et110"] == rows["seed"] == [], "nothing is recorded there"
+    assert [item["oracle"] for item in rows["default"][0]["findings"]] == ["numeric", "crash"]
+    assert rows["vela52"][0]["what"].startswith("not tried: default's")
+    assert rows["default"][0]["what"].startswith("recorded: v1/numeric/")
+
+
+def test_a_bug_of_vela_has_no_cell_where_another_vela_was_not_tried(tmp_path):
+    entry = recording(tmp_path, package="ethos-u-vela", default="reproduces", vela52="fixed")
+    assert recorded_states(entry) == {"default": "reproduces", "vela52": "fixed"}
+
+
+def test_the_verb_makes_the_table_of_what_is_recorded(tmp_path):
+    names = {entry.name for entry in entries([default_corpus()])}
+    words = ["--recorded", "--out", str(tmp_path), "--json", str(tmp_path / "table.json")]
+    result = CliRunner().invoke(main, ["table", *words])
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "table.json").read_text())
+    assert {row["entry"] for row in found["bugs"]} == names
+    assert found["lines"] == [line.name for line in reversed(TABLE)]
+    assert all(row["lines"].get("default") for row in found["bugs"])
+
+
+def test_the_stored_table_is_what_is_recorded(tmp_path):
+    """``armdiff table --recorded --certificates corpus/certificates`` makes it."""
+    stored = default_corpus() / "certificates"
+    result = CliRunner().invoke(main, ["table", "--recorded", "--certificates", str(stored), "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "table.md").read_text() == (stored / "table.md").read_text()
 
 
 def test_the_pages():

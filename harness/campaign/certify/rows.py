@@ -20,7 +20,10 @@ from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import release_line
 from harness.corrections import Correction, chosen
+from harness.evidence.observation import CRASH
+from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Entry
+from harness.triage.findings import Finding
 from harness.workers.pool import Pool
 from harness.workers.protocol import CompareTask, Comparison, Task, Variant
 
@@ -74,6 +77,8 @@ class Rows:
         self._plan, self._pool, self._together, self._report, self._begins = plan, pool, together, report, begins
         self._store = Store(plan.out / f"comparisons-{release_line() or 'unknown'}.jsonl")
         self._shared: list[tuple[Case, ...]] = []
+        self._ended: dict[str, tuple[Finding, ...]] = {}
+        """What stock shows on a case that ends a worker, by its file."""
 
     def graphs(self, correction: Correction | None) -> list[ComparedCase]:
         """Comparisons of drawn graphs, with one correction or (None) with all."""
@@ -141,7 +146,7 @@ class Rows:
         for done, (items, result) in enumerate(zip(missing.values(), self._pool.compare(tasks), strict=True), 1):
             rows = result.comparisons
             if result.problem is not None:
-                rows = tuple(self._alone(item[1], item[2]) for item in items)
+                rows = tuple(self._alone(item[1], item[2], tried=len(items) == 1) for item in items)
             for item, row in zip(items, rows, strict=result.invalid is None):
                 self._store.put(item[3], item[0].target, row)
             if done % 10 == 0 or done == len(tasks):
@@ -149,14 +154,24 @@ class Rows:
         found = [(case, path, self._store.get(digest, case.target, words)) for case, path, words, digest in wanted]
         return [ComparedCase(case, path, row) for case, path, row in found if row is not None]
 
-    def _alone(self, path: str, words: Variant) -> Comparison:
+    def _alone(self, path: str, words: Variant, *, tried: bool) -> Comparison:
         """A comparison of a case that ended a worker: most variants do not even execute it.
 
         Where one does, each run is made by itself, and its death is a finding like any other.
+
+        :param tried: it was compared with this variant alone, so that doing so again would end a worker again. So it
+            would where stock dies in Vela, since a comparison compiles stock.
         """
-        [again] = self._pool.compare([CompareTask(case=path, variants=(words,))])
-        if again.comparisons:
-            return again.comparisons[0]
-        runs = [*self._pool.run(Task(case=path, corrections=item, confirm=False) for item in ((), words))]
-        stock, corrected = (tuple(item for item in run.findings if not item.information) for run in runs)
+        if path not in self._ended:
+            self._ended[path] = self._counted_findings(path, ())
+        stock = self._ended[path]
+        if not tried and not any(item.oracle == CRASH and item.stage == VELA_STAGE for item in stock):
+            [again] = self._pool.compare([CompareTask(case=path, variants=(words,))])
+            if again.comparisons:
+                return again.comparisons[0]
+        corrected = self._counted_findings(path, words)
         return Comparison(variant=words, what="a run ends the process", stock=stock, corrected=corrected)
+
+    def _counted_findings(self, path: str, words: Variant) -> tuple[Finding, ...]:
+        [run] = self._pool.run([Task(case=path, corrections=words, confirm=False)])
+        return tuple(item for item in run.findings if not item.information)

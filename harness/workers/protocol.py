@@ -131,10 +131,12 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     """Compile a case stock and with each of several variants (``harness.campaign.certify``).
 
     :param case: path of the case file; its tensors lie beside it.
+    :param guarded: where Vela ends its process, be told so by an exception (``harness.compat.vela_in_child``).
     """
 
     case: str
     variants: tuple[Variant, ...]
+    guarded: bool = False
 
 
 class MaskTask(msgspec.Struct, frozen=True, kw_only=True, tag="mask"):

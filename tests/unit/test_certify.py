@@ -267,13 +267,20 @@ def test_the_page_says_verdict_bug_and_counterexample():
 
 
 class Dying:
-    """A pool in which comparing several variants at once, or one of ``deadly``, ends a worker; it counts."""
+    """A pool in which comparing several variants at once, or one of ``deadly``, ends a worker; it counts.
 
-    def __init__(self, deadly, stage):
-        self.deadly, self.stage, self.compared, self.ran = deadly, stage, [], []
+    With Vela in a child those of ``alike`` are compared.
+    """
+
+    def __init__(self, deadly, stage, alike=()):
+        self.deadly, self.stage, self.alike, self.compared, self.ran = deadly, stage, alike, [], []
 
     def compare(self, tasks):
         for task in tasks:
+            if task.guarded:
+                rows = [Comparison(variant=words, same=words in self.alike, what="w") for words in task.variants]
+                yield Compared(case=task.case, comparisons=tuple(rows))
+                continue
             self.compared.append(task.variants)
             dies = len(task.variants) > 1 or task.variants[0] in self.deadly
             rows = () if dies else tuple(Comparison(variant=words, same=True) for words in task.variants)
@@ -308,6 +315,14 @@ def test_a_case_that_ends_a_worker_is_tried_no_more_often_than_it_must(
     assert [row.comparison.same for row in found] == same
     assert all(row.comparison.stock for row in found if not row.comparison.same)
     assert [row.comparison.corrected == () for row in found if row.comparison.variant == (UNUSED,)] in ([], [True])
+
+
+def test_where_vela_dies_alike_nothing_runs_for_it(tmp_path):
+    pool = Dying([(NEG,), (UNUSED,)], "vela", alike=[(NEG,)])
+    rows = Rows(Plan((), (), 5, 0, tmp_path), pool, (), lambda line: None, lambda cases: None)
+    found = rows.compare([rows.wanted(sigmoid_case(), (name,)) for name in (NEG, UNUSED)], "cases")
+    assert [row.comparison.same for row in found] == [True, False]
+    assert (pool.compared, pool.ran) == ([((NEG,), (UNUSED,))], [(), (UNUSED,)])
 
 
 def test_what_a_certificate_says_already_is_not_made_again(tmp_path):

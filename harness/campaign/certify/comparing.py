@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -35,6 +36,7 @@ from harness.case.target import parse_target
 from harness.compat.sources import Place
 from harness.compat.stack import stack_for
 from harness.compat.steps import steps_run_by
+from harness.compat.vela_in_child import vela_in_child
 from harness.compat.warm.sharing import SharedEdge, shared_edge
 from harness.corrections import chosen, find_correction
 from harness.corrections.applying import applied, function_at
@@ -53,7 +55,7 @@ def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
     path = Path(task.case)
     case = read_case(path)
     options = Options(tensors=load_tensors(case, file_of(path).parent))
-    with shared_edge() as edge:
+    with vela_in_child() if task.guarded else nullcontext(), shared_edge() as edge:
         scene = _Scene(task.case, case, StageClock(announce), options, edge)
         try:
             scene.compile_stock(task.variants)

@@ -146,13 +146,21 @@ class Rows:
         for done, (items, result) in enumerate(zip(missing.values(), self._pool.compare(tasks), strict=True), 1):
             rows = result.comparisons
             if result.problem is not None:
-                rows = tuple(self._alone(item[1], item[2], tried=len(items) == 1) for item in items)
+                same = self._same_but_for_a_death(items[0][1], [item[2] for item in items])
+                rows = tuple(
+                    same.get(item[2]) or self._alone(item[1], item[2], tried=len(items) == 1) for item in items
+                )
             for item, row in zip(items, rows, strict=result.invalid is None):
                 self._store.put(item[3], item[0].target, row)
             if done % 10 == 0 or done == len(tasks):
                 self._report(f"{name}: {done} of {len(tasks)} cases compared ({len(wanted)} comparisons in all)")
         found = [(case, path, self._store.get(digest, case.target, words)) for case, path, words, digest in wanted]
         return [ComparedCase(case, path, row) for case, path, row in found if row is not None]
+
+    def _same_but_for_a_death(self, path: str, variants: Sequence[Variant]) -> dict[Variant, Comparison]:
+        """Of a case that ended a worker: the variants with which Vela is given the same, and ends alike."""
+        [again] = self._pool.compare([CompareTask(case=path, variants=tuple(variants), guarded=True)])
+        return {row.variant: row for row in again.comparisons if row.same}
 
     def _alone(self, path: str, words: Variant, *, tried: bool) -> Comparison:
         """A comparison of a case that ended a worker: most variants do not even execute it.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.artifacts.tosa import TosaBlock, decode_tosa
+from harness.artifacts.tosa import TosaBlock, TosaOperator, decode_tosa
 from harness.case.arrays import Array
 from harness.locate.divergence.reference import all_values
 from harness.pipeline.legs.tosa_reference import ReferenceModelError
@@ -36,11 +36,17 @@ def product_overflows(tosa: bytes, arrays: Sequence[Array]) -> bool:
 
 
 def _products(block: TosaBlock) -> list[tuple[str, str]]:
+    """The operands of products that are not shifted: a shifted one is taken whole before its shift."""
     return [
         (operator.inputs[0], operator.inputs[1])
         for operator in block.operators
-        if operator.op == "MUL" and block.tensors[operator.inputs[0]].dtype == "INT32"
+        if operator.op == "MUL" and block.tensors[operator.inputs[0]].dtype == "INT32" and not _shifted(block, operator)
     ]
+
+
+def _shifted(block: TosaBlock, operator: TosaOperator) -> bool:
+    shift = block.tensors[operator.inputs[2]] if len(operator.inputs) > 2 else None
+    return shift is not None and shift.data is not None and bool(shift.values().any())
 
 
 def _leaves(first: Array, second: Array) -> bool:

@@ -27,7 +27,7 @@ _OUTPUTS_SLOT = 12
 
 
 def all_values(tosa: bytes, arrays: Sequence[Array]) -> Mapping[str, Array]:
-    """Results, inputs and constants by name, of those that the reference model can return.
+    """Inputs, results and constants by name, of those that the reference model can return.
 
     In this order: what a step makes is a result rather than a constant of the same values.
 
@@ -37,8 +37,8 @@ def all_values(tosa: bytes, arrays: Sequence[Array]) -> Mapping[str, Array]:
     """
     block = decode_tosa(tosa).main
     names = computed(block)
-    values = dict(zip(names, run_flatbuffer(exposing(tosa, names), arrays) if names else (), strict=True))
-    values |= zip(block.inputs, (np.asarray(array) for array in arrays), strict=True)
+    values = dict(zip(block.inputs, (np.asarray(array) for array in arrays), strict=True))
+    values |= zip(names, run_flatbuffer(exposing(tosa, names), arrays) if names else (), strict=True)
     values |= {tensor.name: tensor.values() for tensor in block.tensors.values() if _constant(tensor)}
     return values
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from generators.sizes import pick
 from harness.case.case import Case, Input, Node, TensorType, maker_of
 from harness.case.checking import value_types
-from harness.case.editing import UNIFORM, with_graph
+from harness.case.editing import UNIFORM, with_graph, with_node
 from harness.case.operators import Draw
 
 FACTORS = (0.5, 2.0, 4.0)
@@ -47,7 +47,7 @@ def argument(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
         if not others_than:
             return None
         new = draw(st.sampled_from(others_than))
-    return _with(case, place, msgspec.structs.replace(node, attributes=_put(node.attributes, path, new)))
+    return with_node(case, place, msgspec.structs.replace(node, attributes=_put(node.attributes, path, new)))
 
 
 def resized(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
@@ -140,8 +140,3 @@ def _put(value: Any, path: Path, new: object) -> Any:
     copy: Any = dict(value) if isinstance(value, Mapping) else list(value)
     copy[path[0]] = _put(value[path[0]], path[1:], new)
     return copy
-
-
-def _with(case: Case, place: int, node: Node) -> Case:
-    nodes = (*case.graph.nodes[:place], node, *case.graph.nodes[place + 1 :])
-    return with_graph(case, msgspec.structs.replace(case.graph, nodes=nodes))

@@ -27,10 +27,9 @@ from generators.recipes import recipes
 from generators.sizes import one_in, pick
 from harness.case.case import Attributes, Case, Distribution, Graph, Input, Node, maker_of
 from harness.case.checking import check_case, value_types
-from harness.case.editing import UNIFORM, numbered, renamed, with_graph
+from harness.case.editing import UNIFORM, numbered, renamed, with_graph, with_node
 from harness.case.errors import BadInput
 from harness.case.operators import Draw
-from harness.case.registry import operators
 from harness.case.target import parse_target
 
 COUNTS = (1, 1, 2, 3)
@@ -68,17 +67,17 @@ def sibling(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
     node = case.graph.nodes[place]
     name = pick(draw, _ONE) if len(node.inputs) == 1 else pick(draw, list(_TWO))
     made = Node(name=node.name, operator=name, inputs=node.inputs, attributes=_TWO.get(name, {}))
-    return with_graph(case, _with_nodes(case.graph, *case.graph.nodes[:place], made, *case.graph.nodes[place + 1 :]))
+    return with_node(case, place, made)
 
 
 def round_trip(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
     """A value is moved and moved back on the way to its readers: nothing that a reader gets is different."""
-    found = _floats(case.graph)
-    found = [name for name in found if value_types(case.graph)[name].rank > 1]
+    types = value_types(case.graph)
+    found = [name for name in _floats(case.graph) if types[name].rank > 1]
     if not found:
         return None
     name = pick(draw, found)
-    shape = value_types(case.graph)[name].shape
+    shape = types[name].shape
     axis = draw(st.integers(0, len(shape) - 1))
     pool = _pool(draw, case.graph)
     if draw(st.booleans()):
@@ -175,7 +174,7 @@ def drawn_anew(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
         return None
     made: Case
     (made,) = draw(kin(case))
-    return msgspec.structs.replace(made, graph=numbered(made.graph), calibration=_numbered_calibration(made))
+    return made
 
 
 CHANGES: tuple[Change, ...] = (
@@ -211,11 +210,11 @@ def _cases(draw: Draw, parents: Sequence[Case], targets: Sequence[str]) -> tuple
     for _ in range(pick(draw, COUNTS)):
         made = pick(draw, CHANGES)(draw, case, parents)
         if made is not None and _is_whole(made):
-            case = msgspec.structs.replace(made, graph=numbered(made.graph), calibration=_numbered_calibration(made))
+            case = _numbered(made)
     if one_in(draw, 3):
         case = msgspec.structs.replace(case, calibration=case.calibration | _other_calibration(draw, case.graph))
     recipe = case.recipe
-    if not parse_target(case.target).quantized or "float=" in recipe or "edited=" in recipe or one_in(draw, 3):
+    if not parse_target(case.target).quantized or "float=" in recipe or one_in(draw, 3):
         recipe = draw(recipes(case.graph))
     seeds = msgspec.structs.replace(case.seeds, weights=draw(SEEDS), calibration=draw(SEEDS), evaluation=draw(SEEDS))
     plain = msgspec.structs.replace(case, seeds=seeds, note="")
@@ -227,9 +226,7 @@ def _cases(draw: Draw, parents: Sequence[Case], targets: Sequence[str]) -> tuple
 
 def _window(draw: Draw, case: Case) -> Case:
     """The case with numbered names, or some nodes of it in a row if it has many."""
-    case = msgspec.structs.replace(
-        case, graph=numbered(case.graph), calibration=_numbered_calibration(case), recipe=_without_nodes(case.recipe)
-    )
+    case = _numbered(msgspec.structs.replace(case, recipe=_without_nodes(case.recipe)))
     nodes = case.graph.nodes
     if len(nodes) <= (WINDOW if case.graph.captured else WHOLE):
         return case
@@ -253,7 +250,7 @@ def _window(draw: Draw, case: Case) -> Case:
     cut = with_graph(case, renamed(graph, names), dict.fromkeys(names.values(), UNIFORM))
     if not cut.graph.inputs or not _is_whole(cut):
         return case
-    return msgspec.structs.replace(cut, graph=numbered(cut.graph), calibration=_numbered_calibration(cut))
+    return _numbered(cut)
 
 
 def _without_nodes(recipe: str) -> str:
@@ -261,9 +258,10 @@ def _without_nodes(recipe: str) -> str:
     return ",".join(word for word in recipe.split(",") if not word.startswith(("float=", "edited=")))
 
 
-def _numbered_calibration(case: Case) -> dict[str, Distribution]:
-    """The calibration under the names that ``numbered`` gives."""
-    return {f"x{place}": case.calibration[item.name] for place, item in enumerate(case.graph.inputs)}
+def _numbered(case: Case) -> Case:
+    """The case with numbered names, those of its calibration as well."""
+    calibration = {f"x{place}": case.calibration[item.name] for place, item in enumerate(case.graph.inputs)}
+    return msgspec.structs.replace(case, graph=numbered(case.graph), calibration=calibration)
 
 
 def _other_calibration(draw: Draw, graph: Graph) -> dict[str, Distribution]:
@@ -301,11 +299,7 @@ def _rerouted(case: Case, pool: GraphPool, old: str, new: str) -> Case:
     place = next((at for at, node in enumerate(case.graph.nodes, 1) if node.name == maker_of(old)), 0)
     graph = renamed(case.graph, {old: new})
     nodes = (*graph.nodes[:place], *added, *graph.nodes[place:])
-    return with_graph(case, _with_nodes(graph, *nodes))
-
-
-def _with_nodes(graph: Graph, *nodes: Node) -> Graph:
-    return msgspec.structs.replace(graph, nodes=nodes)
+    return with_graph(case, msgspec.structs.replace(graph, nodes=nodes))
 
 
 def _plain(node: Node) -> bool:
@@ -329,8 +323,4 @@ def _is_whole(case: Case) -> bool:
     except BadInput:
         return False
     small = all(type_.elements <= MOST_ELEMENTS for type_ in types)
-    return small and bool(case.graph.inputs) and len(case.graph.nodes) <= MOST_NODES and _known(case.graph)
-
-
-def _known(graph: Graph) -> bool:
-    return all(node.types is not None or node.operator in operators() for node in graph.nodes)
+    return small and bool(case.graph.inputs) and len(case.graph.nodes) <= MOST_NODES

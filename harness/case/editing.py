@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harness.case.case import Case, Distribution, Graph, maker_of
+from harness.case.case import Case, Distribution, Graph, Node, maker_of
 from harness.case.recipe import parse_recipe
 
 UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
@@ -64,6 +64,12 @@ def with_graph(case: Case, graph: Graph, added: Mapping[str, Distribution] | Non
     names = {node.name for node in graph.nodes}
     recipe = msgspec.structs.replace(recipe, float_nodes=tuple(name for name in recipe.float_nodes if name in names))
     return msgspec.structs.replace(case, graph=graph, calibration=kept, recipe=str(recipe))
+
+
+def with_node(case: Case, place: int, node: Node) -> Case:
+    """A case with another node in the place of one."""
+    nodes = (*case.graph.nodes[:place], node, *case.graph.nodes[place + 1 :])
+    return with_graph(case, msgspec.structs.replace(case.graph, nodes=nodes))
 
 
 def numbered(graph: Graph, prefix: str = "") -> Graph:

@@ -26,9 +26,10 @@ from unittest import mock
 
 from harness.triage.proving import Remembered
 from harness.workers import worker
+from harness.workers.frames import Answer, Question, receive, send
 from harness.workers.pool import Pool
 from harness.workers.processes import Death
-from harness.workers.protocol import Answer, Question, Stage, receive, send
+from harness.workers.protocol import Stage
 
 PIPE = subprocess.PIPE
 LIMIT = 600

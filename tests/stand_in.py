@@ -12,9 +12,10 @@ from pathlib import Path
 
 from harness.case.reading import read_case
 from harness.evidence.observation import Unjudged
-from harness.workers.pool import finding_of_death
+from harness.workers.deaths import finding_of_death
+from harness.workers.frames import receive, send
 from harness.workers.processes import Death
-from harness.workers.protocol import CaseResult, Run, Stage, receive, send
+from harness.workers.protocol import CaseResult, Run, Stage
 
 SAID = "Assertion `x' failed\n"
 """The last words of a worker that a signal ends."""

@@ -33,8 +33,8 @@ from harness.corrections import Correction, chosen, corrections, find_correction
 from harness.corrections.checkout import applied_to, commit_of, in_words
 from harness.corrections.patch import diff_of, patched_package
 from harness.triage.corpus import corpus_folders, entries
+from harness.workers.frames import named_by
 from harness.workers.pool import Pool
-from harness.workers.protocol import named_by
 
 
 @click.command()

@@ -44,8 +44,9 @@ from harness.pipeline.probes import ProbeMode
 from harness.reports.answer import Answer, Detail
 from harness.reports.linting import Subject
 from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
+from harness.workers.frames import Question, named_by
 from harness.workers.pool import Pool
-from harness.workers.protocol import CaptureTask, Question, Task, named_by
+from harness.workers.protocol import CaptureTask, Task
 
 PROBED = 150
 """Operators up to which a model is probed unasked: probes compile it some three times more."""

@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.status import Status
 
 from harness.reports.reporting.words import duration
-from harness.workers.protocol import CompareTask, Question, Task
+from harness.workers.frames import Question
+from harness.workers.protocol import CompareTask, Task
 
 TOLD_AFTER = 10.0
 """Seconds after which a log tells a stage; a stage that is over sooner is not told there."""

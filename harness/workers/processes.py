@@ -25,7 +25,8 @@ from typing import IO
 
 from harness.case.errors import CannotRun
 from harness.compat.tosa import without_debugger
-from harness.workers.protocol import Answer, CaptureTask, Question, Run, Stage, SuiteTask, receive, send
+from harness.workers.frames import Answer, Question, receive, send
+from harness.workers.protocol import CaptureTask, Run, Stage, SuiteTask
 
 Listener = Callable[[Question, str, str], None]
 """Is told the question, the stage that begins, and the run of the case that it belongs to (empty for the first); an

@@ -1,13 +1,10 @@
-"""What a campaign and its worker processes say to each other: msgpack frames over a pipe.
+"""What a campaign and its worker processes say to each other: questions and answers (``harness.workers.frames``).
 
 The parent sends a ``Task``; the worker answers with any number of ``Stage`` and ``Run`` frames (so that a native
-death has a last stage, and whoever waits sees what goes on) and one ``CaseResult``. A frame is four bytes of length,
-little-endian, then msgpack. No pickle, and nothing in a frame is executed.
+death has a last stage, and whoever waits sees what goes on) and one ``CaseResult``.
 """
 
 from __future__ import annotations
-
-from typing import IO
 
 import msgspec
 
@@ -369,59 +366,3 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
     stages: dict[str, float] = {}
     failed: dict[str, str] = {}
     resident: int = 0
-
-
-Question = Task | CaptureTask | SuiteTask | EmitTask | CompareTask | WholeTask | SweepTask | TimeTask | MaskTask
-Answer = CaseResult | Captured | SuiteFile | Emitted | Compared | Gone | Swept | Timed | Masked
-Message = Question | Stage | Run | Answer
-
-
-def named_by(task: Question) -> str:
-    """The file that a task is about, for messages."""
-    match task:
-        case CaptureTask() | SuiteTask():
-            return task.file
-        case SweepTask() | TimeTask():
-            return task.cases[0] if len(task.cases) == 1 else f"{task.cases[0]} and {len(task.cases) - 1} more"
-    return task.case
-
-
-def refused(task: Question, problem: str) -> Answer:
-    """The answer to a task that cannot be done: the reason, in one line."""
-    match task:
-        case EmitTask():
-            return Emitted(problem=problem)
-        case CaptureTask():
-            return Captured(problem=problem)
-        case SuiteTask():
-            return SuiteFile(file=task.file, problem=problem)
-        case CompareTask():
-            return Compared(case=task.case, problem=problem)
-        case WholeTask():
-            return Gone(problem=problem)
-        case SweepTask():
-            return Swept(problem=problem)
-        case MaskTask():
-            return Masked(problem=problem)
-    return CaseResult(case=named_by(task), problem=problem)
-
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Message)
-
-
-def send(stream: IO[bytes], message: Message) -> None:
-    """Write one frame and flush it."""
-    data = _encoder.encode(message)
-    stream.write(len(data).to_bytes(4, "little") + data)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> Message | None:
-    """Read one frame; None at the end of the stream (also in the middle of a frame)."""
-    header = stream.read(4)
-    if len(header) < 4:
-        return None
-    size = int.from_bytes(header, "little")
-    data = stream.read(size)
-    return _decoder.decode(data) if len(data) == size else None

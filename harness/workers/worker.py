@@ -29,9 +29,9 @@ from harness.compat.warm.tricks import names, warm_up
 from harness.evidence.observation import Unjudged
 from harness.triage.proving import Remembered
 from harness.triage.unjudged.execution import of_own_fault
+from harness.workers.frames import Answer, named_by, receive, refused, send
 from harness.workers.processes import WITHOUT
 from harness.workers.protocol import (
-    Answer,
     CaptureTask,
     CaseResult,
     CompareTask,
@@ -43,10 +43,6 @@ from harness.workers.protocol import (
     SweepTask,
     Task,
     WholeTask,
-    named_by,
-    receive,
-    refused,
-    send,
 )
 
 if TYPE_CHECKING:

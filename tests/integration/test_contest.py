@@ -10,7 +10,8 @@ from harness.workers.processes import Limits, start_worker
 CHILD = """
 import os, sys
 from pathlib import Path
-from harness.workers.protocol import Stage, Timed, receive, send
+from harness.workers.frames import receive, send
+from harness.workers.protocol import Stage, Timed
 out = os.fdopen(os.dup(1), "wb")
 send(out, Stage("ready"))
 while (task := receive(sys.stdin.buffer)) is not None:

@@ -150,7 +150,8 @@ def test_a_worker_ends_with_its_parent(tmp_path):
     )
     child = (
         "import ctypes, os, signal, time\n"
-        "from harness.workers.protocol import Stage, send\n"
+        "from harness.workers.frames import send\n"
+        "from harness.workers.protocol import Stage\n"
         "from harness.case.interrupts import die_with_parent\n"
         "die_with_parent()\n"
         "send(os.fdopen(1, 'wb'), Stage('ready'))\n"

@@ -10,7 +10,7 @@ from harness.case.errors import BadInput, CannotRun
 from harness.case.interrupts import command
 from harness.case.reading import decode_case
 from harness.cli.results import need_writable
-from harness.workers.pool import late_capture
+from harness.workers.deaths import late_capture
 from harness.workers.protocol import CaptureTask
 
 

@@ -3,7 +3,8 @@
 import io
 
 from harness.evidence.observation import Unjudged
-from harness.workers.protocol import CaseResult, EmitTask, Emitted, Stage, Task, receive, send
+from harness.workers.frames import receive, send
+from harness.workers.protocol import CaseResult, EmitTask, Emitted, Stage, Task
 
 
 def test_messages_survive_the_pipe():

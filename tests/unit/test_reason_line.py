@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.workers.pool import reason_line
+from harness.workers.deaths import reason_line
 
 STACK = "#0 main\n#1 start\n[Inferior 1 (process 9) detached]"
 

@@ -32,8 +32,9 @@ from harness.case.target import parse_target
 from harness.compat.warm.collecting import between_cases
 from harness.evidence.observation import headline
 from harness.triage.corpus import corpus_folders
+from harness.workers.frames import receive, send
 from harness.workers.processes import resident
-from harness.workers.protocol import Stage, Task, Timed, TimeTask, receive, send
+from harness.workers.protocol import Stage, Task, Timed, TimeTask
 from harness.workers.worker import get_ready
 
 if TYPE_CHECKING:

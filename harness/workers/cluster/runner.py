@@ -26,7 +26,8 @@ from harness.triage.unjudged.execution import of_a_lost_case
 from harness.workers.cluster import node
 from harness.workers.cluster.nodes import Nodes
 from harness.workers.cluster.parcel import Identity, difference, own_identity, pack, unpacked_identity, unpacked_reply
-from harness.workers.pool import failure_of_death, finding_of_death, in_order
+from harness.workers.deaths import failure_of_death, finding_of_death
+from harness.workers.pool import in_order
 from harness.workers.processes import Death, Limits
 from harness.workers.protocol import CaseResult, Task
 

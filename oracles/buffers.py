@@ -19,15 +19,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from harness.artifacts.planning import plan_faults
-from harness.artifacts.program import Call, Plan, ProgramDelegate, ProgramTensor, decode_program
+from harness.artifacts.program import Plan, decode_program
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.artifacts.vela import ALIGNMENT, SCRATCH, VelaIO, VelaPayload, decode_vela
 from harness.artifacts.vgf import VgfPayload, decode_vgf
 from harness.case.errors import BadInput
 from harness.case.wording import counted_as
+from harness.evidence.called_delegates import CalledDelegate, matched, recorded
 from harness.evidence.delegate_io import (
     WIDENED,
     Disagreement,
@@ -59,11 +60,11 @@ def judge(observation: Observation) -> list[Mismatch]:
         program = decode_program(record.program)
     except BadInput as error:
         return [*found, _damaged(error, "emit", None)]
-    matched = list(_matched(program.main, record.delegates))
-    each = [item for delegate in _recorded(program.main, matched) for item in _of_delegate(delegate, program.named)]
+    pairs = list(matched(program.main, record.delegates))
+    each = [item for delegate in recorded(program.main, pairs) for item in _of_delegate(delegate, program.named)]
     found += _widened_together(each, sum(len(delegate.results) for delegate in record.delegates))
-    found += _missing(program.main, record.delegates, [item for _, _, item in matched])
-    counts = [len(item.inputs) for _, _, item in matched if item is not None]
+    found += _missing(program.main, record.delegates, [item for _, _, item in pairs])
+    counts = [len(item.inputs) for _, _, item in pairs if item is not None]
     for fault in plan_faults(program.main, counts):
         found.append(Mismatch("buffers", fault.kind, fault.text, stage="emit", measured={"values": fault.count}))
     return found
@@ -78,8 +79,8 @@ def delegates_at_fault(observation: Observation) -> frozenset[str]:
     except BadInput:
         program = None
     if program is not None:
-        recorded = _recorded(program.main, list(_matched(program.main, record.delegates)))
-        names |= {item.record.name for item in recorded if any(True for _ in _of_delegate(item, program.named))}
+        called = recorded(program.main, list(matched(program.main, record.delegates)))
+        names |= {item.record.name for item in called if any(True for _ in _of_delegate(item, program.named))}
     return frozenset(names)
 
 
@@ -99,69 +100,25 @@ def _widened_together(each: Sequence[Mismatch], outputs: int) -> list[Mismatch]:
     return [whole, *(item for item in each if item.kind != WIDENED)]
 
 
-@dataclass(frozen=True)
-class _Delegate:
-    """One delegate call of the program with the record that belongs to it."""
-
-    plan: Plan
-    call: Call
-    held: ProgramDelegate
-    record: DelegateRecord
-
-    @property
-    def named(self) -> str:
-        return f"{self.record.name} ({self.record.backend})"
-
-    def values(self, side: str) -> tuple[int, ...]:
-        count = len(self.record.inputs)
-        return self.call.values[:count] if side == "input" else self.call.values[count:]
-
-    def tensors(self, side: str) -> list[ProgramTensor | None]:
-        return [self.plan.values[index].tensor for index in self.values(side)]
-
-
-def _matched(
-    plan: Plan, records: Sequence[DelegateRecord]
-) -> Iterator[tuple[Call, ProgramDelegate, DelegateRecord | None]]:
-    """Each delegate call with its record: the first unused one with its payload, else the first left over."""
-    calls = [call for call in plan.calls if call.kind == "delegate"]
-    left = list(records)
-    chosen: list[DelegateRecord | None] = []
-    for call in calls:
-        payload = plan.delegates[call.delegate].payload
-        record = next((item for item in left if item.payload == payload), None)
-        chosen.append(record)
-        if record is not None:
-            left = [item for item in left if item is not record]
-    for call, record in zip(calls, chosen, strict=True):
-        if record is None and left:
-            record = left.pop(0)
-        yield call, plan.delegates[call.delegate], record
-
-
-def _recorded(plan: Plan, matched: Sequence[tuple[Call, ProgramDelegate, DelegateRecord | None]]) -> list[_Delegate]:
-    return [_Delegate(plan, call, held, record) for call, held, record in matched if record is not None]
-
-
 def _missing(
-    plan: Plan, records: Sequence[DelegateRecord], matched: Sequence[DelegateRecord | None]
+    plan: Plan, records: Sequence[DelegateRecord], pairs: Sequence[DelegateRecord | None]
 ) -> Iterator[Mismatch]:
     """Delegates that the lowering made, whose results are read, and that the program does not call; or more calls."""
-    found = {id(item) for item in matched}
+    found = {id(item) for item in pairs}
     lost = [item.name for item in records if id(item) not in found and any(item.results)]
-    surplus = matched.count(None)
+    surplus = pairs.count(None)
     if lost or surplus:
         yield Mismatch(
             "buffers",
             "delegate count",
-            f"the program calls {counted_as(len(matched), 'delegate')} where the lowering made {len(records)}: "
+            f"the program calls {counted_as(len(pairs), 'delegate')} where the lowering made {len(records)}: "
             f"{', '.join(lost[:MOST_NAMED]) or 'none'} not called, {surplus} calls of another origin",
             stage="emit",
-            measured={"called": len(matched), "made": len(records)},
+            measured={"called": len(pairs), "made": len(records)},
         )
 
 
-def _of_delegate(delegate: _Delegate, named: Mapping[str, bytes]) -> Iterator[Mismatch]:
+def _of_delegate(delegate: CalledDelegate, named: Mapping[str, bytes]) -> Iterator[Mismatch]:
     record = delegate.record
     if delegate.held.payload != record.payload or delegate.held.backend != record.backend:
         yield Mismatch(
@@ -200,7 +157,7 @@ def _of_delegate(delegate: _Delegate, named: Mapping[str, bytes]) -> Iterator[Mi
         yield _damaged(error, "vela", delegate.named)
 
 
-def _emitted(delegate: _Delegate) -> Iterator[Mismatch]:
+def _emitted(delegate: CalledDelegate) -> Iterator[Mismatch]:
     """The program's values against what the lowering decided."""
     record, called = delegate.record, len(delegate.call.values)
     if called != len(record.inputs) + len(record.results):
@@ -221,7 +178,7 @@ def _emitted(delegate: _Delegate) -> Iterator[Mismatch]:
         yield from _grouped(delegate, side, seen, _names(delegate, side, None), "emit", None)
 
 
-def _lowered(delegate: _Delegate, block: TosaBlock) -> Iterator[Mismatch]:
+def _lowered(delegate: CalledDelegate, block: TosaBlock) -> Iterator[Mismatch]:
     """The program's values against the TOSA graph's inputs and outputs."""
     record = delegate.record
     if len(delegate.call.values) != len(record.inputs) + len(record.results):
@@ -264,7 +221,7 @@ def _lowered(delegate: _Delegate, block: TosaBlock) -> Iterator[Mismatch]:
     yield from _grouped(delegate, "input", seen, block.inputs, "lower", None)
 
 
-def _retyped(delegate: _Delegate, seen: Sequence[Disagreement | None]) -> str | None:
+def _retyped(delegate: CalledDelegate, seen: Sequence[Disagreement | None]) -> str | None:
     """Who is to blame if all wrong outputs got their dtype from one place; None if not."""
     tensors = delegate.tensors("output")
     wrong = [(index, tensor) for index, tensor in enumerate(tensors) if seen[index] is not None and tensor is not None]
@@ -289,7 +246,7 @@ def _sizes(shape: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(size for size in shape if size != 1))
 
 
-def _compiled(delegate: _Delegate, block: TosaBlock | None, payload: VelaPayload) -> Iterator[Mismatch]:
+def _compiled(delegate: CalledDelegate, block: TosaBlock | None, payload: VelaPayload) -> Iterator[Mismatch]:
     """The TOSA graph against the payload's tables, and the tables against the scratch memory."""
     for side, table in (("input", payload.inputs), ("output", payload.outputs)):
         if block is not None:
@@ -309,7 +266,7 @@ def _compiled(delegate: _Delegate, block: TosaBlock | None, payload: VelaPayload
         yield from _apart(delegate, side, table, names, block)
 
 
-def _converted(delegate: _Delegate, block: TosaBlock, payload: VgfPayload) -> Iterator[Mismatch]:
+def _converted(delegate: CalledDelegate, block: TosaBlock, payload: VgfPayload) -> Iterator[Mismatch]:
     """The TOSA graph against the resources of its VGF payload."""
     for side, table, wanted in (("input", payload.inputs, block.inputs), ("output", payload.outputs, block.outputs)):
         if len(table) != len(wanted):
@@ -322,7 +279,7 @@ def _converted(delegate: _Delegate, block: TosaBlock, payload: VgfPayload) -> It
 
 
 def _placed(
-    delegate: _Delegate, side: str, table: Sequence[VelaIO], scratch: int, names: Sequence[str]
+    delegate: CalledDelegate, side: str, table: Sequence[VelaIO], scratch: int, names: Sequence[str]
 ) -> Iterator[Mismatch]:
     def check(io: VelaIO) -> Disagreement | None:
         if io.region != SCRATCH:
@@ -339,7 +296,7 @@ def _placed(
 
 
 def _apart(
-    delegate: _Delegate, side: str, table: Sequence[VelaIO], names: Sequence[str], block: TosaBlock | None
+    delegate: CalledDelegate, side: str, table: Sequence[VelaIO], names: Sequence[str], block: TosaBlock | None
 ) -> Iterator[Mismatch]:
     """Inputs are all written before the run; outputs are all read after it, and may share what they are views of."""
     placed = sorted((index for index, io in enumerate(table) if io.bytes), key=lambda index: table[index].offset)
@@ -367,7 +324,7 @@ def _may_share(block: TosaBlock | None, table: Sequence[VelaIO], one: int, other
 
 
 def _grouped(
-    delegate: _Delegate,
+    delegate: CalledDelegate,
     side: str,
     seen: Sequence[Disagreement | None],
     names: Sequence[str],
@@ -392,7 +349,7 @@ def _grouped(
         )
 
 
-def _names(delegate: _Delegate, side: str, block: TosaBlock | None) -> Sequence[str]:
+def _names(delegate: CalledDelegate, side: str, block: TosaBlock | None) -> Sequence[str]:
     if block is not None:
         return block.inputs if side == "input" else block.outputs
     return delegate.record.inputs if side == "input" else ()
@@ -402,7 +359,7 @@ def _at(names: Sequence[str], index: int) -> str:
     return names[index] if index < len(names) else "unnamed"
 
 
-def _count(delegate: _Delegate, side: str, who: str, count: int, whom: str, names: Sequence[str]) -> Mismatch:
+def _count(delegate: CalledDelegate, side: str, who: str, count: int, whom: str, names: Sequence[str]) -> Mismatch:
     return Mismatch(
         "buffers",
         f"{side} count",

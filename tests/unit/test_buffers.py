@@ -9,6 +9,7 @@ from harness.artifacts.program import Call, Place, Plan, Program, ProgramDelegat
 from harness.artifacts.tosa import TosaBlock, TosaOperator, TosaTensor
 from harness.artifacts.vela import VelaIO, VelaPayload
 from harness.compat.snapshots import NodeState, PassTrace, Qparams, Ref, Snapshot
+from harness.evidence.called_delegates import CalledDelegate
 from harness.evidence.delegate_io import (
     WIDENED,
     against_tosa,
@@ -251,14 +252,14 @@ def test_nothing_is_said_of_a_lowering_that_failed():
     ],
 )
 def test_entries_lie_aligned_inside_the_scratch_memory(entry, kind):
-    holder = buffers._Delegate(None, Call("delegate"), None, record())
+    holder = CalledDelegate(None, Call("delegate"), None, record())
     found = list(buffers._compiled(holder, None, VelaPayload(b"", b"", 104, (entry,), ())))
     assert [item.kind for item in found] == ([kind] if kind else [])
     assert all(item.pass_name == "Vela" and "input 0 (x)" in item.message for item in found)
 
 
 def test_inputs_of_a_payload_may_not_overlap_and_an_output_may_lie_over_an_input():
-    holder = buffers._Delegate(None, Call("delegate"), None, record())
+    holder = CalledDelegate(None, Call("delegate"), None, record())
     wide = io((1, 1, 1, 1, 1, 32))
     [found] = buffers._compiled(holder, None, VelaPayload(b"", b"", 64, (wide, io(offset=16)), ()))
     assert found.kind == "payload overlap"
@@ -268,7 +269,7 @@ def test_inputs_of_a_payload_may_not_overlap_and_an_output_may_lie_over_an_input
 
 def test_an_output_that_the_payload_lacks_is_vela_s():
     seen = block(TosaOperator(0, "TABLE", ("x",), ("a",)), outputs=("a", "x"))
-    holder = buffers._Delegate(None, Call("delegate"), None, record())
+    holder = CalledDelegate(None, Call("delegate"), None, record())
     eight = io((1, 1, 1, 1, 1, 8))
     [found] = buffers._compiled(holder, seen, VelaPayload(b"", b"", 64, (eight,), (eight,)))
     assert (found.kind, found.stage, found.pass_name) == ("output count", "vela", "Vela")

@@ -192,14 +192,18 @@ def stable_part(finding: Finding) -> str:
     return max(pieces, key=len, default="")
 
 
+_STEPS, _EPSILONS = "steps (units of the last place)", "float32 epsilons of the largest value"
+"""What distances of quantized and of float outputs are measured in."""
+
+
 def _values(case: Case, finding: Finding) -> dict[str, Any]:
-    """The lowered program's outputs against the reference's, in steps or float32 epsilons.
+    """The lowered program's outputs against the reference's, in steps, whole numbers or float32 epsilons.
 
     An element may differ by more than another. Where a bound for all would hide the one that the finding is about,
     the script looks at that one alone. A finding that names no output (a scale that was lost) may show in any.
     """
     target, unit = parse_target(case.target), str(finding.measured.get("unit", "steps"))
-    steps = unit == "steps" and target.quantized
+    steps, whole = unit == "steps" and target.quantized, unit == "units"
     allowed, place = _rounded_down(finding.measured.get("bound", 1.0), steps), finding.measured.get("at")
     if finding.measured.get("distance", math.inf) > allowed or "allowed" not in finding.measured:
         place = None
@@ -217,7 +221,8 @@ def _values(case: Case, finding: Finding) -> dict[str, Any]:
         "place": place,
         "steps": steps,
         "allowed": allowed,
-        "unit": "steps (units of the last place)" if steps else "float32 epsilons of the largest value",
+        "unit": _STEPS if steps else "units" if whole else _EPSILONS,
+        "whole": whole,
         "codes_text": '"codes"' if steps else '"values"',
     }
 

@@ -17,7 +17,7 @@ from harness.workers.pool import Pool
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "seed001.py"
 
 
-def test_a_model_is_captured_and_its_mutants_run(tmp_path):
+def test_a_model_is_captured_and_its_mutants_run(tmp_path, workers_forked):
     words = ["fuzz", "--from", str(EXAMPLE), "--max-examples", "4", "--target", "TOSA-1.0+INT", "--jobs", "1"]
     answer = CliRunner().invoke(main, [*words, "--no-minimize", "--probes", "none", "--out", str(tmp_path)])
     assert answer.exit_code in (0, 1), answer.output
@@ -32,7 +32,7 @@ def test_a_model_is_captured_and_its_mutants_run(tmp_path):
     assert "--from: differs from the run to go on with" in again.output
 
 
-def test_a_block_of_upstream_s_tests_has_the_same_parents_whatever_was_drawn_before(tmp_path):
+def test_a_block_of_upstream_s_tests_has_the_same_parents_whatever_was_drawn_before(tmp_path, workers_forked):
     options = Options(targets=("TOSA-1.0+INT",), out=tmp_path)
     with Pool(1) as pool:
         parents, later = (Parents(options, ("suite",), pool) for _ in range(2))
@@ -45,7 +45,7 @@ def test_a_block_of_upstream_s_tests_has_the_same_parents_whatever_was_drawn_bef
     assert len(draw_mutants(found, 0, 1, 20, options.targets)) == 20
 
 
-def test_blocks_of_networks_run_as_they_are(tmp_path):
+def test_blocks_of_networks_run_as_they_are(tmp_path, workers_forked):
     """The first few: a lowering of each takes seconds."""
     words = ["fuzz", "--from", "blocks", "--max-examples", "3", "--target", "TOSA-1.0+INT", "--jobs", "1"]
     answer = CliRunner().invoke(main, [*words, "--no-minimize", "--probes", "none", "--out", str(tmp_path)])

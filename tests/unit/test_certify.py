@@ -104,6 +104,17 @@ def test_velas_wrong_output_is_the_same_finding_at_another_step():
     assert outcome_of(Comparison(variant=(NEG,), what="w", stock=(stock,), corrected=(moved, other)), ()) == "worse"
 
 
+def test_wrong_qparams_are_the_same_finding_behind_another_pass():
+    """A correction that adds a CLAMP behind a NEGATE leaves it the scale that is wrong there already."""
+
+    def wrong(name, operator):
+        return finding(f"v1/qparams/scale-differs/lower/{name}/tosa-int/{operator}", pass_name=name)
+
+    stock, moved, other = wrong("P", "aten.neg.default"), wrong("Q", "aten.neg.default"), wrong("Q", "aten.add.Tensor")
+    assert outcome_of(Comparison(variant=(NEG,), what="w", stock=(stock,), corrected=(moved,)), ()) == "alike"
+    assert outcome_of(Comparison(variant=(NEG,), what="w", stock=(stock,), corrected=(moved, other)), ()) == "worse"
+
+
 def test_a_bug_of_velas_that_a_correction_leads_to_is_named(tmp_path, default_line):
     hazard = msgspec.structs.replace(finding(B), pass_name="Vela")
     alone = Comparison(variant=(NEG,), what="w", corrected=(hazard,))
@@ -140,6 +151,8 @@ def test_other_known_bugs_may_remain_on_a_corrected_case(tmp_path, default_line)
     assert renewed.expected.status == "fixed"
     assert remaining(renewed, [finding(B)], corpus) == []
     assert remaining(renewed, [finding(A)], corpus) == [finding(A)], "its own bug may not"
+    assert remaining(renewed, [finding(C)], corpus) == [finding(C)], "nor what nobody knows"
+    assert remaining(renewed, [finding(C)], corpus, before=[finding(C)]) == [], "unless stock shows that as well"
     both = with_corrections([mine, other], (correction, Correction("d", ("other",), "c.", "c.", (), ((),))))
     [renewed] = [item for item in both if item.name == "mine"]
     assert renewed.expected.other == (), "nor one that is corrected, too"

@@ -228,10 +228,11 @@ class Certifier:
                     legs=tuple(leg for leg, state in after[0].legs.items() if state == "ran") if after else (),
                 )
             )
+            before = [item for item in stock.findings if not any(_is_the_bug(one, item) for one in mine)]
             for words, result in zip(variants, after, strict=True):
                 corpus = with_corrections(self.plan.corpus, chosen(words))
                 [renewed] = [item for item in corpus if item.name == entry.name]
-                left += remaining(renewed, result.findings, corpus)
+                left += remaining(renewed, result.findings, corpus, before)
         return rows, left
 
     def _on_targets(self, entry: Entry) -> Iterator[tuple[Case, str]]:

@@ -40,8 +40,12 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
 
 
 def _identity(finding: Finding) -> Hashable:
-    """What makes it the same finding of another program: Vela's wrong output is, whatever step is wrong first."""
-    return key_of(finding) if finding.pass_name == "Vela" else finding.bucket
+    """What makes it the same finding of another program.
+
+    Vela's wrong output is, whatever step is wrong first. So are an operator's wrong qparams, whichever pass had them
+    last: a correction may put another node behind the operator's.
+    """
+    return key_of(finding) if finding.pass_name == "Vela" or finding.oracle == "qparams" else finding.bucket
 
 
 def _ended_before_vela(stock: Sequence[Finding]) -> bool:
@@ -82,13 +86,16 @@ def by_bucket(findings: Iterable[Finding]) -> dict[str, str]:
     return {item.bucket: item.message for item in findings if not item.information}
 
 
-def remaining(entry: Entry, findings: Sequence[Finding], corpus: Sequence[Entry]) -> list[Finding]:
+def remaining(
+    entry: Entry, findings: Sequence[Finding], corpus: Sequence[Entry], before: Sequence[Finding] = ()
+) -> list[Finding]:
     """Findings of a corrected corpus case that are no other known bug: what refuses the correction.
 
     :param corpus: what is known while the corrections apply.
+    :param before: what stock shows on the case, and is none of the bugs that are corrected.
     """
     expected = entry.expected
-    others = expected.other if expected is not None else ()
+    others = {item.bucket for item in before} | set(expected.other if expected is not None else ())
     return [
         item
         for item in findings

@@ -31,6 +31,8 @@ from harness.case.registry import operators
 if TYPE_CHECKING:
     import torch
 
+CASE_FILE = "<armdiff case "
+"""How the name of what a case's module was compiled from begins; its text lies in ``linecache``."""
 SEEDING = '''\
 def seed_weights(model, seed):
     """Draw every parameter from numpy, by name, within 1/sqrt(fan-in)."""
@@ -64,7 +66,7 @@ def module_of(case: Case, tensors: Mapping[str, Array] | None = None) -> torch.n
     :raises BadInput: a tensor is missing or has another shape.
     """
     text = f"{IMPORTS}\n{SEEDING}\n\n{model_source(case)}"
-    name = f"<armdiff case {case_digest(case)}>"
+    name = f"{CASE_FILE}{case_digest(case)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)  # readable tracebacks
     scope: dict[str, Any] = {"__name__": "armdiff_case"}
     exec(compile(text, name, "exec"), scope)

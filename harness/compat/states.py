@@ -18,6 +18,7 @@ import torch
 from torch.export.graph_signature import InputKind, TensorArgument
 
 from harness.case.arrays import Array
+from harness.case.building import CASE_FILE
 from harness.compat.snapshots import NodeState, Qparams, Ref
 
 ORIGIN = "armdiff_origin"
@@ -106,8 +107,6 @@ class StateReader:
 
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in [^\n]*(?:\n +(\w+) = )?')
-_CASE = "<armdiff case "
-"""How the file name of a case's module begins (``harness.case.building``)."""
 _LIBRARIES = ("site-packages", "dist-packages")
 _OWN = Path(__file__).resolve().parents[1]
 
@@ -123,7 +122,7 @@ def call_of(node: torch.fx.Node) -> str:
 
 @lru_cache(1 << 12)
 def _call(stack: str) -> str:
-    assigned = [name for file, _, name in _FRAME.findall(stack) if file.startswith(_CASE) and name]
+    assigned = [name for file, _, name in _FRAME.findall(stack) if file.startswith(CASE_FILE) and name]
     if assigned:
         return str(assigned[-1])
     place = _place(stack)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.case.errors import CannotRun
+from harness.case.memory import resident
 from harness.compat.tosa import without_debugger
 from harness.workers.frames import Answer, Question, receive, send
 from harness.workers.protocol import CaptureTask, Run, Stage, SuiteTask
@@ -251,13 +252,6 @@ def size_of(file: IO[bytes]) -> int:
     """Bytes of an open file; 0 if it is closed."""
     with suppress(OSError, ValueError):
         return os.fstat(file.fileno()).st_size
-    return 0
-
-
-def resident(pid: int) -> int:
-    """Bytes of a process in memory; 0 if it is gone."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 

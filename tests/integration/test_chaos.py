@@ -15,9 +15,10 @@ from harness.campaign.campaign import Options, graph_cases, run_campaign
 from harness.campaign.run_folder import Run, read_run
 from harness.campaign.summary import Tally
 from harness.case.case import case_digest
+from harness.case.memory import resident
 from harness.workers.frames import Question
 from harness.workers.pool import Pool
-from harness.workers.processes import WORKER, Limits, Listener, nobody, resident
+from harness.workers.processes import WORKER, Limits, Listener, nobody
 from harness.workers.protocol import CaseResult
 from tests.forked import ForkedProcess, forked_workers
 

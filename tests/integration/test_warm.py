@@ -119,6 +119,7 @@ def test_no_graph_is_kept_between_cases_by_the_caches_of_torch_and_executorch():
     from executorch.exir.backend.utils import is_same_node
     from torch._subclasses.fake_tensor import FakeTensorMode, _DispatchCacheKey
     from torch.ao.quantization.fx.utils import assert_and_get_unique_device
+    from torch.fx.experimental.proxy_tensor import _FAKE_TENSOR_ID_TO_PROXY_MAP_FOR_EXPORT
     from torchao.utils import _assert_and_get_unique_device
 
     from harness.compat.warm.collecting import between_cases
@@ -131,6 +132,7 @@ def test_no_graph_is_kept_between_cases_by_the_caches_of_torch_and_executorch():
         assert_and_get_unique_device,
         _assert_and_get_unique_device,
         lambda graph: FakeTensorMode.cache.update({_DispatchCacheKey(("delegate", graph)): None}),
+        lambda graph: _FAKE_TENSOR_ID_TO_PROXY_MAP_FOR_EXPORT.update({1: next(iter(graph.graph.nodes))}),
     )
     FakeTensorMode.cache[_DispatchCacheKey(("kept", 1))] = None
     graphs = []

@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.case.memory import resident
 from harness.case.reading import read_case
 from harness.cli.benchmark.figures import Sample
 from harness.cli.benchmark.subjects import Subject
-from harness.workers.processes import WITHOUT, Death, Limits, Worker, resident, start_worker
+from harness.workers.processes import WITHOUT, Death, Limits, Worker, start_worker
 from harness.workers.protocol import Timed, TimeTask
 
 LIMITS = Limits(seconds=900.0, cases=sys.maxsize)

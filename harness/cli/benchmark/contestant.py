@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from harness.case.case import Case
 from harness.case.errors import BadInput
 from harness.case.interrupts import die_with_parent
+from harness.case.memory import resident
 from harness.case.processor_time import processor_seconds
 from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
@@ -33,7 +34,6 @@ from harness.compat.warm.collecting import between_cases
 from harness.evidence.observation import headline
 from harness.triage.corpus import corpus_folders
 from harness.workers.frames import receive, send
-from harness.workers.processes import resident
 from harness.workers.protocol import Stage, Task, Timed, TimeTask
 from harness.workers.worker import get_ready
 

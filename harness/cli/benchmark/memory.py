@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.case.memory import resident
 from harness.case.wording import counted_as
 from harness.cli.benchmark.subjects import Subject
 from harness.triage.corpus import bugs_of, corpus_folders, entries
-from harness.workers.processes import GIB, Death, Limits, Worker, resident, start_worker
+from harness.workers.processes import GIB, Death, Limits, Worker, start_worker
 from harness.workers.protocol import Task
 
 MIB = 1 << 20

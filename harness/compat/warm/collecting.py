@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import linecache
+import os
 import sys
 from operator import attrgetter
 from typing import Any
+
+from harness.case.building import CASE_FILE
+from harness.case.memory import resident
 
 CACHES = (
     ("executorch.exir.backend.utils", "is_same_node"),
     ("torch.ao.quantization.fx.utils", "assert_and_get_unique_device"),
     ("torchao.utils", "_assert_and_get_unique_device"),
+    ("harness.compat.states", "_call"),
 )
-"""Caches without a bound whose keys are nodes or modules: each call keeps a whole graph (executorch 1.1 to 1.5.1)."""
+"""Caches whose keys belong to one graph: nodes and modules, each of which keeps a whole graph (executorch 1.1 to
+1.5.1), and the stacks of its calls.
+"""
+LAST_EXPORT = ("torch.fx.experimental.proxy_tensor", "_FAKE_TENSOR_ID_TO_PROXY_MAP_FOR_EXPORT")
+"""The nodes of the graph that was exported last, for a check of ``torch.export`` that is off. What was frozen with it
+stayed for ever: the graphs of one case in thirty.
+"""
 DISPATCH = ("torch._subclasses.fake_tensor", "FakeTensorMode")
 """Has the cache of what operators return for fake tensors, by their metadata. It serves later graphs, has no bound, and
 the call of a delegate has the delegate with its graph as key.
@@ -22,26 +32,49 @@ the call of a delegate has the delegate with its graph as key.
 MOST_DISPATCHES = 5_000
 """Entries behind which that cache begins anew; a graph adds about 90."""
 
-
-FREEZE_EVERY = 10
-"""Graphs between two freezes, after a first one for what is imported late. torch holds on to the last graph that it
-exported: what of it is frozen stays for ever. What is not frozen is looked at by every collection.
+MOST_YOUNG, MOST_YOUNG_AMID = 100_000, 400_000
+"""Objects made since the last collection, and left, behind which the next one is due: behind a graph, and amid one,
+whose stages are kept and would be looked at in vain. A collection takes 0.75 us for each object that it looks at.
 """
-_graphs = itertools.count()
+MOST_GROWN = 64 << 20
+"""Bytes by which the process may grow without a collection: garbage of few objects may hold large tensors."""
+THAW_EVERY = 100
+"""Freezes behind which everything is looked at once, for a second: what was frozen and then given up goes."""
+
+
+class _Pace:
+    """How far the process has come since the last collection."""
+
+    level = 0
+    freezes = 0
 
 
 def between_cases(done: bool = True) -> None:
-    """What is due after a case where collections are paused: one, and what is left now and then are caches to keep.
+    """What is due after a case where collections are paused: the garbage, if it is worth a collection.
+
+    What is left behind a graph are caches to keep, and imports: they are frozen, so that no collection looks at them.
 
     :param done: the graph that was run last is not needed any more.
     """
     if done:
         forget_sources()
         forget_graphs()
-    if not gc.isenabled():
-        gc.collect()
-        if done and next(_graphs) % FREEZE_EVERY == 0:
-            gc.freeze()
+    if not gc.isenabled() and _is_worth_it(MOST_YOUNG if done else MOST_YOUNG_AMID):
+        _collect(done)
+
+
+def _collect(done: bool) -> None:
+    if done and _Pace.freezes % THAW_EVERY == THAW_EVERY - 1:
+        gc.unfreeze()
+    gc.collect()
+    if done:
+        gc.freeze()
+        _Pace.freezes += 1
+    _Pace.level = resident(os.getpid())
+
+
+def _is_worth_it(young: int) -> bool:
+    return gc.get_count()[0] > young or resident(os.getpid()) > _Pace.level + MOST_GROWN
 
 
 def forget_graphs() -> None:
@@ -52,6 +85,9 @@ def forget_graphs() -> None:
         clear = getattr(_loaded(module, name), "cache_clear", None)
         if clear is not None:
             clear()
+    exported = _loaded(*LAST_EXPORT)
+    if isinstance(exported, dict):
+        exported.clear()
     dispatch = _loaded(*DISPATCH)
     cached = getattr(dispatch, "cache", None)
     if isinstance(cached, dict):
@@ -70,14 +106,17 @@ def _loaded(module: str, name: str) -> Any:
 
 
 def forget_sources() -> None:
-    """Drop the text of graph modules' code, which torch.fx keeps for tracebacks for ever: 0.2 MB and more a case.
+    """Drop the text of modules' code, which is kept for tracebacks for ever: 0.2 MB and more a case.
 
-    ``torch.fx.graph_module._loader`` and the entries that it makes in ``linecache`` (seen in torch 2.10 to 2.13). Graph
-    modules that live on run as before; a traceback through them lacks the source.
+    ``torch.fx.graph_module._loader`` and the entries that it makes in ``linecache`` (seen in torch 2.10 to 2.13), and
+    those of cases' modules (``harness.case.building``). Modules that live on run as before; a traceback through them
+    lacks the source.
     """
     loader = sys.modules.get("torch.fx.graph_module")
     kept = getattr(getattr(loader, "_loader", None), "eval_cache", None)
+    names = [name for name in linecache.cache if name.startswith(CASE_FILE)]
     if isinstance(kept, dict):
-        for name in kept:
-            linecache.cache.pop(name, None)
+        names += kept
         kept.clear()
+    for name in names:
+        linecache.cache.pop(name, None)

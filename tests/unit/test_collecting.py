@@ -1,0 +1,85 @@
+"""When a worker collects garbage, and what it forgets."""
+
+from __future__ import annotations
+
+import linecache
+
+import pytest
+
+from harness.case.building import CASE_FILE
+from harness.compat.warm import collecting
+from harness.compat.warm.collecting import MOST_GROWN, MOST_YOUNG, MOST_YOUNG_AMID, THAW_EVERY, between_cases
+
+MIB = 1 << 20
+
+
+class Collector:
+    """Stands in for ``gc`` where collections are paused, and for the size of the process."""
+
+    def __init__(self) -> None:
+        self.young, self.bytes, self.told = 0, 600 * MIB, list[str]()
+
+    def isenabled(self) -> bool:
+        return False
+
+    def get_count(self) -> tuple[int, int, int]:
+        return self.young, 0, 0
+
+    def collect(self) -> None:
+        self.told.append("collect")
+        self.young = 0
+
+    def freeze(self) -> None:
+        self.told.append("freeze")
+
+    def unfreeze(self) -> None:
+        self.told.append("unfreeze")
+
+    def after(self, young: int, grown: int, done: bool) -> list[str]:
+        """What is done behind a case that leaves so many objects and bytes."""
+        self.told.clear()
+        self.young, self.bytes = self.young + young, self.bytes + grown
+        between_cases(done)
+        return list(self.told)
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
+    """One that has collected once."""
+    made = Collector()
+    monkeypatch.setattr(collecting, "gc", made)
+    monkeypatch.setattr(collecting, "resident", lambda pid: made.bytes)
+    monkeypatch.setattr(collecting._Pace, "level", 0)
+    monkeypatch.setattr(collecting._Pace, "freezes", 0)
+    assert made.after(0, 0, done=True) == ["collect", "freeze"]  # what the first case imported
+    return made
+
+
+def test_little_garbage_waits_for_more(collector: Collector) -> None:
+    assert collector.after(MOST_YOUNG, MOST_GROWN, done=True) == []
+    assert collector.after(1, 0, done=True) == ["collect", "freeze"]
+    assert collector.after(1, 0, done=True) == []
+
+
+def test_amid_a_graph_more_may_be_left_and_nothing_is_frozen(collector: Collector) -> None:
+    assert collector.after(MOST_YOUNG_AMID, 0, done=False) == []
+    assert collector.after(1, 0, done=False) == ["collect"]
+
+
+def test_garbage_of_few_objects_and_many_bytes_is_collected(collector: Collector) -> None:
+    assert collector.after(1, MOST_GROWN + 1, done=False) == ["collect"]
+    assert collector.after(1, 1, done=False) == []
+
+
+def test_what_was_frozen_is_looked_at_now_and_then(collector: Collector) -> None:
+    told = [collector.after(MOST_YOUNG + 1, 0, done=True) for _ in range(THAW_EVERY)]
+    assert [place for place, words in enumerate(told, 2) if "unfreeze" in words] == [THAW_EVERY]
+    assert told[THAW_EVERY - 2] == ["unfreeze", "collect", "freeze"]
+
+
+def test_the_source_of_a_case_is_kept_for_its_targets_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linecache, "cache", {f"{CASE_FILE}0>": (), "other.py": ()})
+    between_cases(done=False)
+    assert len(linecache.cache) == 2
+    between_cases()
+    assert list(linecache.cache) == ["other.py"]

@@ -8,7 +8,7 @@ import pytest
 
 from harness.case.building import CASE_FILE
 from harness.compat.warm import collecting
-from harness.compat.warm.collecting import MOST_GROWN, MOST_YOUNG, MOST_YOUNG_AMID, THAW_EVERY, between_cases
+from harness.compat.warm.collecting import MOST_GROWN, MOST_YOUNG, THAW_EVERY, between_cases
 
 MIB = 1 << 20
 
@@ -25,8 +25,8 @@ class Collector:
     def get_count(self) -> tuple[int, int, int]:
         return self.young, 0, 0
 
-    def collect(self) -> None:
-        self.told.append("collect")
+    def collect(self, generation: int = 2) -> None:
+        self.told.append("collect" if generation == 2 else "collect young")
         self.young = 0
 
     def freeze(self) -> None:
@@ -51,6 +51,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
     monkeypatch.setattr(collecting, "resident", lambda pid: made.bytes)
     monkeypatch.setattr(collecting._Pace, "level", 0)
     monkeypatch.setattr(collecting._Pace, "freezes", 0)
+    monkeypatch.setattr(collecting._Pace, "kept", False)
     assert made.after(0, 0, done=True) == ["collect", "freeze"]  # what the first case imported
     return made
 
@@ -61,13 +62,15 @@ def test_little_garbage_waits_for_more(collector: Collector) -> None:
     assert collector.after(1, 0, done=True) == []
 
 
-def test_amid_a_graph_more_may_be_left_and_nothing_is_frozen(collector: Collector) -> None:
-    assert collector.after(MOST_YOUNG_AMID, 0, done=False) == []
-    assert collector.after(1, 0, done=False) == ["collect"]
+def test_amid_a_graph_only_young_objects_are_looked_at_and_behind_it_the_rest(collector: Collector) -> None:
+    assert collector.after(MOST_YOUNG, 0, done=False) == []
+    assert collector.after(1, 0, done=False) == ["collect young"]
+    assert collector.after(1, 0, done=True) == ["collect", "freeze"]
+    assert collector.after(1, 0, done=True) == []
 
 
 def test_garbage_of_few_objects_and_many_bytes_is_collected(collector: Collector) -> None:
-    assert collector.after(1, MOST_GROWN + 1, done=False) == ["collect"]
+    assert collector.after(1, MOST_GROWN + 1, done=False) == ["collect young"]
     assert collector.after(1, 1, done=False) == []
 
 

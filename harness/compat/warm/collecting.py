@@ -32,9 +32,9 @@ the call of a delegate has the delegate with its graph as key.
 MOST_DISPATCHES = 5_000
 """Entries behind which that cache begins anew; a graph adds about 90."""
 
-MOST_YOUNG, MOST_YOUNG_AMID = 100_000, 400_000
-"""Objects made since the last collection, and left, behind which the next one is due: behind a graph, and amid one,
-whose stages are kept and would be looked at in vain. A collection takes 0.75 us for each object that it looks at.
+MOST_YOUNG = 100_000
+"""Objects made since the last collection, and left, behind which the next one is due. It takes 1 us for each that it
+looks at, which adds up to a tenth of a worker's time; so many hold about 20 MB.
 """
 MOST_GROWN = 64 << 20
 """Bytes by which the process may grow without a collection: garbage of few objects may hold large tensors."""
@@ -43,38 +43,44 @@ THAW_EVERY = 100
 
 
 class _Pace:
-    """How far the process has come since the last collection."""
+    """How far the process has come since the last full collection.
+
+    :ivar level: bytes that it held after the last one of any kind.
+    :ivar kept: was there one amid a graph, which left what is still needed?
+    :ivar freezes: how often what was left was frozen.
+    """
 
     level = 0
+    kept = False
     freezes = 0
 
 
 def between_cases(done: bool = True) -> None:
     """What is due after a case where collections are paused: the garbage, if it is worth a collection.
 
-    What is left behind a graph are caches to keep, and imports: they are frozen, so that no collection looks at them.
+    Amid a graph only what was made since the last one is looked at, since the graph's stages are kept for its other
+    targets. What is left behind a graph are caches to keep, and imports: they are frozen, and no collection looks at
+    them again.
 
     :param done: the graph that was run last is not needed any more.
     """
     if done:
         forget_sources()
         forget_graphs()
-    if not gc.isenabled() and _is_worth_it(MOST_YOUNG if done else MOST_YOUNG_AMID):
-        _collect(done)
-
-
-def _collect(done: bool) -> None:
-    if done and _Pace.freezes % THAW_EVERY == THAW_EVERY - 1:
-        gc.unfreeze()
-    gc.collect()
+    size = resident(os.getpid())
+    worth = gc.get_count()[0] > MOST_YOUNG or size > _Pace.level + MOST_GROWN or (done and _Pace.kept)
+    if gc.isenabled() or not worth:
+        return
     if done:
+        if _Pace.freezes % THAW_EVERY == THAW_EVERY - 1:
+            gc.unfreeze()
+        gc.collect()
         gc.freeze()
         _Pace.freezes += 1
+    else:
+        gc.collect(0)
+    _Pace.kept = not done
     _Pace.level = resident(os.getpid())
-
-
-def _is_worth_it(young: int) -> bool:
-    return gc.get_count()[0] > young or resident(os.getpid()) > _Pace.level + MOST_GROWN
 
 
 def forget_graphs() -> None:

@@ -111,5 +111,9 @@ def test_passes_have_one_interpreter_and_their_own_tracers(monkeypatch):
     assert one.tracer is not other.tracer
     assert (torch.fx.GraphModule, torch.fx.Interpreter) == before
     exported = torch.export.export(torch.nn.Hardtanh(), (torch.ones(2),))
+    assert one.tracer._made is None
+    assert one.tracer.graph.find_nodes(op="placeholder") == []  # somebody looks ahead of a run
+    assert one.tracer.graph is one.tracer.graph
+    assert not hasattr(one.tracer, "no_such_name")
     changed = one(exported.graph_module).graph_module
     assert [node.target for node in changed.graph.nodes] == [node.target for node in exported.graph.nodes]

@@ -147,3 +147,62 @@ def test_no_graph_is_kept_between_cases_by_the_caches_of_torch_and_executorch():
     gc.collect()
     assert [graph() for graph in graphs] == [None] * len(uses)
     assert _DispatchCacheKey(("kept", 1)) in FakeTensorMode.cache
+
+
+def test_code_is_compiled_once_and_bears_each_module_s_own_name(monkeypatch):
+    import inspect
+
+    import torch
+    from torch.fx import graph_module
+
+    from harness.compat.warm import codegen
+
+    if "dont_inherit=True" not in inspect.getsource(graph_module._exec_with_source):
+        pytest.skip("the installed torch compiles otherwise, and is left alone")
+    monkeypatch.setattr(graph_module, "compile", compile, raising=False)
+    codegen.compile_code_once()
+    codegen.compiled.cache_clear()
+    one, other, last = (torch.fx.symbolic_trace(kind()) for kind in (torch.nn.ReLU, torch.nn.ReLU, torch.nn.Sigmoid))
+    assert codegen.compiled.cache_info().hits >= 1
+    files = [module.forward.__code__.co_filename for module in (one, other, last)]
+    assert len({*files}) == 3
+    assert all(name in graph_module._loader.eval_cache for name in files)
+    values = torch.tensor([-1.0, 1.0])
+    assert one(values).tolist() == other(values).tolist() == [0.0, 1.0]
+    assert torch.equal(last(values), values.sigmoid())
+    assert "relu" in inspect.getsource(other.forward)
+
+
+def test_a_flattened_tree_leaves_no_garbage_and_is_the_same():
+    import gc
+
+    from torch.utils._pytree import tree_flatten, tree_unflatten
+
+    from harness.compat.warm.sharing import flatten_without_garbage
+
+    tree = {"a": [1, (2, 3)], "b": None}
+    expected = tree_flatten(tree)
+    flatten_without_garbage()
+    gc.collect()
+    assert tree_flatten(tree) == expected
+    assert tree_flatten(tree, is_leaf=lambda item: item == (2, 3))[0] == [1, (2, 3), None]
+    assert tree_unflatten(*tree_flatten(tree)) == tree
+    assert gc.collect() == 0
+
+
+def test_libraries_operators_are_looked_for_again_when_there_are_more():
+    import torch
+    from torch._export import utils
+
+    from harness.compat.warm.sharing import load_operators_once
+
+    load_operators_once()
+    with torch.library._scoped_library("armdiff_test", "DEF") as library:
+        library.define("one(Tensor x) -> Tensor")
+        assert torch.ops.armdiff_test.one.default  # torch finds an operator when it is named
+        first = utils._collect_all_valid_cia_ops_for_namespace(torch.ops.armdiff_test)
+        library.define("two(Tensor x) -> Tensor")
+        library.impl("two", lambda x: x + 1, "CompositeImplicitAutograd")
+        assert torch.ops.armdiff_test.two.default
+        second = utils._collect_all_valid_cia_ops_for_namespace(torch.ops.armdiff_test)
+    assert [str(item) for item in second - first] == ["armdiff_test.two.default"]

@@ -93,6 +93,18 @@ def _write_code_when_called() -> None:
     write_code_when_called()
 
 
+def _compile_code_once() -> None:
+    from harness.compat.warm.codegen import compile_code_once
+
+    compile_code_once()
+
+
+def _flatten_without_garbage() -> None:
+    from harness.compat.warm.sharing import flatten_without_garbage
+
+    flatten_without_garbage()
+
+
 def _share_interpreter() -> None:
     from harness.compat.warm.evaluating import share_interpreter
 
@@ -143,8 +155,21 @@ TRICKS: tuple[Trick, ...] = (
         _write_code_when_called,
     ),
     Trick(
+        "code-compiled-once",
+        "of ten texts of code that torch.fx compiles it had nine for the same graph; their code is named anew",
+        "1.05",
+        _compile_code_once,
+    ),
+    Trick(
+        "flattened-without-garbage",
+        "every tree that torch flattens leaves an inner function that refers to itself, two fifths of all garbage",
+        "1.04",
+        _flatten_without_garbage,
+    ),
+    Trick(
         "interpreter-shared",
-        "each of the 160 passes of a delegate has an interpreter of an empty module; all take one, which has no state",
+        "each of the 160 passes of a delegate has an interpreter of an empty module; all take one, which has no state, "
+        "and a tracer, which is made when somebody looks",
         "1.07",
         _share_interpreter,
     ),

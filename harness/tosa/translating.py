@@ -13,7 +13,7 @@ from harness.artifacts.tosa import TosaBlock, TosaTensor, decode_tosa
 from harness.case.errors import BadInput
 from harness.compat.tosa_writer import WrittenOperator, WrittenTensor, write_tosa
 from harness.locate.divergence.draws import indexed_rows
-from harness.tosa.program import BITS, SHAPE, Operator, Program, Tensor
+from harness.tosa.program import BITS, SHAPE, Operator, Program, Tensor, problem
 
 _STORED = {"BOOL": "?", "INT8": "<i1", "INT16": "<i2", "INT32": "<i4", SHAPE: "<i8"}
 _CONSTANTS = ("CONST", "CONST_SHAPE")
@@ -34,14 +34,15 @@ def to_flatbuffer(program: Program) -> bytes:
 def from_flatbuffer(tosa: bytes) -> Program:
     """A flatbuffer as a program.
 
-    :raises BadInput: it is damaged, has several blocks (control flow), or tensors that are not of integers.
+    :raises BadInput: it is damaged, has several blocks (control flow), tensors that are not of integers, or is no
+        program for what ``problem`` says of it: what the rest of the engine takes for granted holds of every program.
     """
     graph = decode_tosa(tosa)
     if len(graph.blocks) != 1:
         raise BadInput("TOSA flatbuffer", f"has {len(graph.blocks)} blocks", "give a graph without control flow")
     block = graph.main
     rows = indexed_rows(block)
-    return Program(
+    program = Program(
         tensors=tuple(_tensor(item, rows.get(item.name)) for item in _used(block)),
         operators=tuple(
             Operator(item.op, item.inputs, item.outputs, dict(item.attributes))
@@ -51,6 +52,9 @@ def from_flatbuffer(tosa: bytes) -> Program:
         inputs=block.inputs,
         outputs=block.outputs,
     )
+    if found := problem(program):
+        raise BadInput("TOSA flatbuffer", f"is no program: {found}", "give a graph whose operators are in order")
+    return program
 
 
 def _used(block: TosaBlock) -> list[TosaTensor]:

@@ -1,5 +1,7 @@
 """Programs as data: JSON, flatbuffers, rules, and what the strategies draw."""
 
+import re
+
 import msgspec
 import numpy as np
 import pytest
@@ -87,6 +89,30 @@ def test_what_is_no_program_is_named(program: Program, words: str):
     assert words in problem(program)
     with pytest.raises(BadInput, match="armdiff vela"):
         decode(encode(program))
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (with_operators(*PROGRAM.operators[1:]), "CONCAT reads p"),
+        (with_operators(*PROGRAM.operators[::-1]), "RESHAPE reads j"),
+        (with_operators(*PROGRAM.operators, PROGRAM.operators[0]), "MAX_POOL2D writes p"),
+        (msgspec.structs.replace(PROGRAM, outputs=("y", "j"), operators=PROGRAM.operators[:1]), "output y is made by"),
+        (
+            msgspec.structs.replace(
+                PROGRAM,
+                tensors=tuple(
+                    msgspec.structs.replace(item, shape=(0, *item.shape[1:])) if item.name == "x" else item
+                    for item in PROGRAM.tensors
+                ),
+            ),
+            "x is INT8 [0, 3, 3, 4]",
+        ),
+    ],
+)
+def test_a_flatbuffer_that_is_no_program_is_named(program: Program, words: str):
+    with pytest.raises(BadInput, match=re.escape(words)):
+        from_flatbuffer(to_flatbuffer(program))
 
 
 def test_pruning_takes_away_what_no_output_needs():

@@ -1,11 +1,15 @@
 """``corpus/programs``: each program shows its bug with the installed Vela as its bug.toml says, and is known by it."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from harness.case.errors import CannotRun
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE
 from harness.tosa.engine import BLOCK, Plan, run
@@ -13,10 +17,12 @@ from harness.tosa.program import encode
 from harness.tosa.translating import from_flatbuffer, to_flatbuffer
 from harness.triage.corpus import default_corpus
 from harness.triage.known import classified, shown_kind
-from harness.triage.program_entries import program_entries, program_folders, read_program_bug
+from harness.triage.program_entries import by_age, program_entries, program_folders, read_program_bug
 
 MACHINE = re.compile(r"/(tmp|work|home|root)/")
 FOLDERS = program_folders()
+HERE = [item for item in FOLDERS if read_program_bug(item).in_version(installed()[PACKAGE])]
+ELSEWHERE = [item for item in FOLDERS if item not in HERE]
 ACCELERATORS = {"ethos-u55": "ethos-u55-128", "ethos-u65": "ethos-u65-256", "ethos-u85": "ethos-u85-256"}
 
 
@@ -40,18 +46,34 @@ def test_a_program_shows_its_bug_where_it_should(folder: Path):
         assert any(shown_kind(item) == kind for item in shown(folder, accelerator)) == having, accelerator
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda item: item.name)
+@pytest.mark.parametrize("folder", HERE, ids=lambda item: item.name)
 def test_its_smallest_program_is_known_by_its_fingerprint(folder: Path):
     bug = read_program_bug(folder)
+    kind = bug.fingerprints[0].partition(":")[0]
     [bare] = [item for item in program_entries(installed()[PACKAGE]) if item.name == folder.name]
-    found = next(
-        item for item in shown(folder, "ethos-u55-128") if shown_kind(item) == bug.fingerprints[0].partition(":")[0]
-    )
+    accelerator = ACCELERATORS[(bug.families or tuple(ACCELERATORS))[0]]
+    found = next(item for item in shown(folder, accelerator) if shown_kind(item) == kind)
     for text in bug.fingerprints:
         reduced = msgspec.structs.replace(found, fingerprint=text)
         assert classified(reduced, (bare.bug,)).entry == folder.name
         assert classified(reduced, (bare.bug,)).known
     assert not classified(msgspec.structs.replace(found, fingerprint="values: x0 int8 [1]"), (bare.bug,)).known
+
+
+@pytest.mark.parametrize("folder", ELSEWHERE, ids=lambda item: item.name)
+def test_what_the_installed_vela_does_not_have_is_known_with_one_that_has_it(folder: Path, tmp_path: Path):
+    """In a process of its own: this one has imported the installed Vela."""
+    bug = read_program_bug(folder)
+    version = max((name for name, yes in bug.velas.items() if yes), key=by_age)
+    accelerator = ACCELERATORS[(bug.families or tuple(ACCELERATORS))[0]]
+    words = [str(folder / "program.tosa"), "--accelerator", accelerator, "--vela", version, "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "harness.cli", "vela", *words, "--json", str(tmp_path / "result.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode == CannotRun.exit_status:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    findings = json.loads((tmp_path / "result.json").read_text())["findings"]
+    assert {item["entry"] for item in findings if item["state"] == "known"} == {folder.name}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda item: item.name)

@@ -73,34 +73,42 @@ def _table16(draw: Draw, graph: TosaGraph, value: Value) -> Value:
 
 
 def _resize(draw: Draw, graph: TosaGraph, value: Value) -> Value:
-    """Upscaling by 2, 4 or 8, both axes alike: corners aligned, asymmetric, or half pixel.
+    """Upscaling by 2, 4 or 8: corners aligned, asymmetric, or half pixel.
 
     Ethos-U55 takes the nearest neighbour of these but for asymmetric; bilinear needs a RESCALE behind it that has
     the multiplier 1, which nothing emits (SUPPORTED_OPS.md of Vela 5.1.0; LegaliseResize in scheduler_decompose.cpp).
+    Both axes grow alike, but for one in eight on Ethos-U55, whose documents do not ask for it; on Ethos-U85
+    ``resize-any`` draws these.
     """
     nearest = one_in(draw, 2) or not graph.u85
     factor, kind = (
         choose(draw, (2, 2, 4) if value.elements > 64 else (2, 4, 8)),
         choose(draw, ("corners", "edge", "half") if graph.u85 else ("corners", "half")),
     )
-    numerator, denominator = (2 * factor, 2) if kind == "half" else (factor, 1)
-    offset = 1 - factor if kind == "half" else 0
-    border = 0 if kind == "corners" else factor - 1
+    across = factor if graph.u85 or not one_in(draw, 8) else choose(draw, (2, 4, 3, 8))
     batch, height, width, channels = value.shape
-    out = [((size - 1) * numerator - offset + border) // denominator + 1 for size in (height, width)]
+    y, x = (_grown(size, times, kind) for size, times in ((height, factor), (width, across)))
     dtype = value.dtype if nearest else {"INT8": "INT32", "INT16": "INT48"}[value.dtype]
-    scale = numerator * numerator
+    scale = y[0] * x[0]
     most = value.most * scale
     inputs = [
         value,
-        graph.dims((numerator, denominator) * 2),
-        graph.dims((offset, offset)),
-        graph.dims((border, border)),
+        graph.dims((*y[:2], *x[:2])),
+        graph.dims((y[2], x[2])),
+        graph.dims((y[3], x[3])),
     ]
     span = (value.low, value.high) if nearest else (-most, most)
     mode = NEAREST if nearest else BILINEAR
-    result = graph.add("RESIZE", inputs, (batch, *out, channels), dtype, span, Mode=mode)
+    result = graph.add("RESIZE", inputs, (batch, y[4], x[4], channels), dtype, span, Mode=mode)
     return result if nearest else graph.rescale(result, value.dtype, [1 / scale])
+
+
+def _grown(size: int, factor: int, kind: str) -> tuple[int, int, int, int, int]:
+    """Numerator, denominator, offset, border, output size of an axis that grows by a whole factor."""
+    numerator, denominator = (2 * factor, 2) if kind == "half" else (factor, 1)
+    offset = 1 - factor if kind == "half" else 0
+    border = 0 if kind == "corners" else factor - 1
+    return numerator, denominator, offset, border, ((size - 1) * numerator - offset + border) // denominator + 1
 
 
 def _resize_any(draw: Draw, graph: TosaGraph, value: Value) -> Value:

@@ -135,6 +135,8 @@ def _terms(program: Program, step: Operator) -> Iterator[str]:
         yield "off the front"
     if step.op == "RESHAPE":
         yield from _reshaped(before, after)
+    if step.op == "RESIZE":
+        yield from _resized(table[step.inputs[1]])
 
 
 def _attribute(name: str, value: Attribute, operand: Tensor) -> Iterator[str]:
@@ -172,6 +174,13 @@ def _factor(multiplier: Tensor, shift: Tensor) -> Iterator[str]:
     mantissa, _ = math.frexp(factor)
     if factor != 1:
         yield f"by {'2^' if mantissa == 0.5 else ''}{'up' if factor > 1 else 'down'}"
+
+
+def _resized(scale: Tensor) -> Iterator[str]:
+    """Rows and columns grow alike, or not."""
+    up, down, across, back = (int(item) for item in scale.values().ravel())
+    if up * back != across * down:
+        yield "by unlike factors"
 
 
 def _reshaped(before: Tensor, after: Tensor) -> Iterator[str]:

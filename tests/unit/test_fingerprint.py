@@ -177,3 +177,17 @@ def test_a_report_has_the_smallest_program_once(report: str):
     assert text.count("below") == 1
     wanted = ("# A bug", "### Smallest", "### TOSA file") if "### TOSA" in report else ("### Versions", "### Smallest")
     assert [text.find(word) for word in wanted] == sorted(text.find(word) for word in wanted)
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"), [((2, 1, 4, 2), "RESIZE(x0)"), ((2, 1, 4, 1), "RESIZE(x0) by unlike factors")]
+)
+def test_a_fingerprint_says_whether_rows_and_columns_grow_alike(scale: tuple[int, ...], words: str):
+    shapes = [Tensor(f"c{number}", (len(data),), "SHAPE", data) for number, data in enumerate((scale, (0, 0), (0, 0)))]
+    program = Program(
+        (Tensor("x0", (1, 1, 1, 1), "INT8"), *shapes, Tensor("v0", (1, 1, 1, 1), "INT8")),
+        (Operator("RESIZE", ("x0", "c0", "c1", "c2"), ("v0",), {"Mode": 1}),),
+        ("x0",),
+        ("v0",),
+    )
+    assert worded(program, finding(), {}) == f"values: x0 int8 [1]; v0 = {words}"

@@ -2,11 +2,10 @@
 
 Facts of every operator: ``rank``, ``out_rank`` (axes of the first operand that is no constant, and of the result),
 ``dtype``, ``out_dtype``, ``batch``, ``out_batch`` (the product of all axes before the last three), ``rows`` (the axis
-before the last two), ``depth`` (the last axis), ``elements``, ``out_elements``, ``kept`` (1 if the result has as many
-elements), ``lead`` (elements of the first operand, also if that is a constant), ``ones`` (axes of size one),
-``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result leaves the
-graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands have
-unlike shapes).
+before the last two), ``depth``, ``out_depth`` (the last axis), ``elements``, ``out_elements``, ``kept`` (1 if the
+result has as many elements), ``lead`` (elements of the first operand, also if that is a constant), ``ones`` (axes of
+size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result
+leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands have unlike shapes).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
 ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result) and
@@ -229,6 +228,7 @@ def _shape_facts(
         "out_batch": math.prod(result[:-3]),
         "rows": shape[-3] if len(shape) > 2 else 1,
         "depth": shape[-1] if shape else 1,
+        "out_depth": result[-1] if result else 1,
         "elements": math.prod(shape),
         "out_elements": math.prod(result),
         "kept": int(math.prod(shape) == math.prod(result)),

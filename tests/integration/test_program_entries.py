@@ -73,7 +73,7 @@ def test_what_the_installed_vela_does_not_have_is_known_with_one_that_has_it(fol
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
     findings = json.loads((tmp_path / "result.json").read_text())["findings"]
-    assert {item["entry"] for item in findings if item["state"] == "known"} == {folder.name}
+    assert folder.name in {item["entry"] for item in findings if item["state"] == "known"}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda item: item.name)

@@ -92,3 +92,17 @@ def test_a_slice_says_whether_it_begins_behind_the_first_element(start, behind):
     place = tosa_place(TosaBlock("main", ("x",), ("y",), operators, tensors), ["y"], {})
     assert place is not None
     assert {"outer": -2, "inner": -2, "behind": behind}.items() <= place.operators[-1].facts.items()
+
+
+@pytest.mark.parametrize(("scale", "unlike"), [((2, 1, 4, 2), 0), ((2, 1, 4, 1), 1), ((3, 1, 4, 1), 1)])
+def test_a_resize_says_whether_rows_and_columns_grow_by_unlike_factors(scale: tuple[int, ...], unlike: int):
+    tensors = {
+        "x": TosaTensor("x", (1, 2, 2, 3), "INT8"),
+        "s": TosaTensor("s", (4,), SHAPE, np.array(scale, "<i8").tobytes()),
+        "y": TosaTensor("y", (1, 3, 5, 3), "INT8"),
+    }
+    block = TosaBlock("main", ("x",), ("y",), (TosaOperator(0, "RESIZE", ("x", "s"), ("y",), {}),), tensors)
+    place = tosa_place(block, ["y"], {})
+    assert place is not None
+    facts = place.operators[place.here[0]].facts
+    assert (facts["unlike"], facts["rows"], facts["out_depth"]) == (unlike, 2, 3)

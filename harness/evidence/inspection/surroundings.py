@@ -15,7 +15,7 @@ last axis stays what it is) and ``ones_only`` (only axes of size one come or go)
 than one element that change their order), ``moves_first`` (the outermost of them comes elsewhere) and ``last_kept``
 (the innermost of them stays the innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
 them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
-``times``.
+``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors).
 """
 
 from __future__ import annotations
@@ -287,6 +287,9 @@ def _movement_facts(
     if operator.op == "TILE":
         multiples = tensors[1].values() if len(tensors) > 1 and tensors[1].data is not None else ()
         return {"times": max((int(item) for item in multiples), default=1)}
+    if operator.op == "RESIZE" and len(tensors) > 1 and tensors[1].data is not None:
+        up, down, across, back = (int(item) for item in tensors[1].values().ravel())
+        return {"unlike": int(up * back != across * down)}
     return {}
 
 

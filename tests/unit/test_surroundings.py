@@ -106,3 +106,32 @@ def test_a_resize_says_whether_rows_and_columns_grow_by_unlike_factors(scale: tu
     assert place is not None
     facts = place.operators[place.here[0]].facts
     assert (facts["unlike"], facts["rows"], facts["out_depth"]) == (unlike, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "facts"),
+    [
+        ((1 << 30, 19), (1 << 30, 20), {"factor": 2048, "factors_alike": 0}),
+        ((1 << 30, 19), (1 << 30, 19), {"factor": 2048, "factors_alike": 1}),
+        ((1 << 30, 19), (1 << 30, 31), {}),
+        ((1 << 30, 19), (3 << 28, 29), {}),
+    ],
+)
+def test_an_addition_says_by_which_whole_factors_its_operands_are_rescaled(
+    one: tuple[int, int], other: tuple[int, int], facts: dict[str, int]
+):
+    numbers = {"m": one[0], "s": one[1], "n": other[0], "t": other[1], "z": 0}
+    tensors = {
+        name: TosaTensor(name, (1,), "INT32", np.array([number], "<i4").tobytes()) for name, number in numbers.items()
+    }
+    tensors |= {name: TosaTensor(name, (1, 4), "INT8") for name in "xabc"}
+    made = [
+        ("RESCALE", ("x", "m", "s", "z", "z"), "a"),
+        ("RESCALE", ("x", "n", "t", "z", "z"), "b"),
+        ("ADD", ("a", "b"), "c"),
+    ]
+    operators = tuple(TosaOperator(index, op, inputs, (out,), {}) for index, (op, inputs, out) in enumerate(made))
+    place = tosa_place(TosaBlock("main", ("x",), ("c",), operators, tensors), ["c"], {})
+    assert place is not None
+    found = place.operators[place.here[0]].facts
+    assert {name: found[name] for name in ("factor", "factors_alike") if name in found} == facts

@@ -16,6 +16,7 @@ than one element that change their order), ``moves_first`` (the outermost of the
 (the innermost of them stays the innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
 them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
 ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors).
+ADD and SUB of operands that are rescaled by whole factors have ``factor`` (the larger) and ``factors_alike``.
 """
 
 from __future__ import annotations
@@ -207,6 +208,8 @@ def tosa_facts(block: TosaBlock, operator: TosaOperator) -> dict[str, Fact]:
         "output": int(result.name in block.outputs),
         "input": int(any(item.name in block.inputs for item in operands)),
     }
+    if operator.op in ("ADD", "SUB"):
+        found |= _factor_facts(block, operator)
     if operator.op in _WINDOWS:
         found |= _window_facts(operator, data, operands[0].shape, result.shape)
     axis = operator.attributes.get("Axis")
@@ -236,6 +239,26 @@ def _shape_facts(
         "operands": len(operands),
         "broadcast": int(any(tuple(other) != tuple(shape) for other in operands[1:])),
     }
+
+
+def _factor_facts(block: TosaBlock, operator: TosaOperator) -> dict[str, Fact]:
+    """Of two operands that are rescaled by whole factors; nothing of others."""
+    factors = [_whole_factor(block, name) for name in operator.inputs]
+    if len(factors) != 2 or not all(factors):
+        return {}
+    return {"factor": max(factors), "factors_alike": int(factors[0] == factors[1])}
+
+
+def _whole_factor(block: TosaBlock, name: str) -> int:
+    """By how much a RESCALE made a tensor; 0 if none did, by several factors or by none that is whole."""
+    producer = block.producers.get(name)
+    if producer is None or producer.op != "RESCALE":
+        return 0
+    pair = [block.tensors[operand] for operand in producer.inputs[1:3]]
+    if any(item.data is None or item.elements != 1 for item in pair):
+        return 0
+    multiplier, shift = (int(item.values().ravel()[0]) for item in pair)
+    return 0 if shift < 0 or multiplier % (1 << shift) else multiplier >> shift
 
 
 def _window_facts(

@@ -129,7 +129,7 @@ class _Writer:
         self.case = case
         self.graph = case.graph
         self.types = value_types(case.graph)
-        self.float_nodes = set(parse_recipe(case.recipe).float_nodes)
+        self.recipe = parse_recipe(case.recipe)
         self.expressions: dict[str, str] = {item.name: item.name for item in self.graph.inputs}
         self.setup: list[str] = []
         self.body: list[str] = []
@@ -170,7 +170,7 @@ class _Writer:
         if entry is not None and entry.module is not None:
             self.setup.append(f"self.{node.name} = {entry.module(types, node.attributes)}")
             expression = f"self.{node.name}({', '.join(operands)})"
-        elif node.name in self.float_nodes:
+        elif node.name in self.recipe.set_apart:
             expression = self._wrapped(node, types, operands)
         else:
             expression = self._inline(node, types, operands)
@@ -190,9 +190,9 @@ class _Writer:
         return entry.call(operands, node.attributes, types)
 
     def _wrapped(self, node: Node, types: list[TensorType], operands: list[str]) -> str:
-        """A node that stays float gets a submodule, which is what ``set_module_name`` selects."""
+        """A node that is not quantized like the rest gets a submodule, which is what ``set_module_name`` selects."""
         formal = [f"a{index}" for index in range(len(operands))]
-        kind = f"Float_{node.name}"
+        kind = f"{'Float' if node.name in self.recipe.float_nodes else 'Mixed'}_{node.name}"
         self.helpers += [
             f"class {kind}(nn.Module):",
             f"    def forward({', '.join(['self', *formal])}):",

@@ -61,9 +61,9 @@ def check_case(case: Case) -> None:
             "use 'float' with TOSA-1.0+FP or vgf+FP and a quantized recipe elsewhere",
         )
     nodes = {node.name for node in case.graph.nodes}
-    for name in recipe.float_nodes:
+    for name in recipe.set_apart:
         if name not in nodes:
-            raise BadInput("$.recipe", f"float={name} names no node of the graph", "use names of $.graph.nodes")
+            raise BadInput("$.recipe", f"{name!r} is no node of the graph", "use names of $.graph.nodes")
     if not 1 <= case.samples <= 64:
         raise BadInput("$.samples", f"{case.samples} calibration samples", "use 1 to 64")
     for field in ("weights", "calibration", "evaluation"):

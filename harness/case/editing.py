@@ -60,9 +60,7 @@ def with_graph(case: Case, graph: Graph, added: Mapping[str, Distribution] | Non
     graph = pruned(graph)
     calibration = {**case.calibration, **(added or {})}
     kept = {item.name: calibration[item.name] for item in graph.inputs if item.name in calibration}
-    recipe = parse_recipe(case.recipe)
-    names = {node.name for node in graph.nodes}
-    recipe = msgspec.structs.replace(recipe, float_nodes=tuple(name for name in recipe.float_nodes if name in names))
+    recipe = parse_recipe(case.recipe).keeping({node.name for node in graph.nodes})
     return msgspec.structs.replace(case, graph=graph, calibration=kept, recipe=str(recipe))
 
 

@@ -16,6 +16,9 @@ io=fixed         inputs and outputs use the fixed qparams                  not a
 io=uint8         inputs and outputs are uint8                              not annotated
 observer=minmax  a min-max observer instead of the stock histogram         histogram
 float=a|b        these nodes (submodules) are left unquantized             none
+a16w8=a|b        these nodes (submodules) have widths of their own: 16     none
+                 bit activations, or ``a8w8=``, ``a8w4=`` (mixed
+                 precision); several such words may stand in one recipe
 edited=cat       by hand: results of this operator change their domain     nothing
 ===============  ========================================================  ===============
 
@@ -26,11 +29,14 @@ itself (``harness.pipeline.edited_domains``): no quantizer makes such a graph, a
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from harness.case.errors import BadInput
 
-WIDTHS = ("a8w8", "a16w8", "a8w4", "float")
+QUANTIZED_WIDTHS = ("a8w8", "a16w8", "a8w4")
+WIDTHS = (*QUANTIZED_WIDTHS, "float")
 IO_CHOICES = ("same", "fixed", "uint8")
 
 
@@ -45,11 +51,32 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     io: str | None = None
     min_max_observer: bool = False
     float_nodes: tuple[str, ...] = ()
+    mixed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     edited: str = ""
 
     @property
+    def all_widths(self) -> tuple[str, ...]:
+        """Those of the recipe, and those that some nodes have of their own."""
+        return (self.widths, *(widths for widths, _ in self.mixed))
+
+    @property
     def activation_bits(self) -> int:
-        return 16 if self.widths == "a16w8" else 8
+        """Of the widest activations."""
+        return 16 if "a16w8" in self.all_widths else 8
+
+    @property
+    def set_apart(self) -> tuple[str, ...]:
+        """The nodes that are not quantized like the rest: each needs a submodule of its own."""
+        return (*self.float_nodes, *(name for _, nodes in self.mixed for name in nodes))
+
+    def keeping(self, names: Collection[str]) -> Recipe:
+        """The recipe without what it says of other nodes than these."""
+        mixed = ((widths, tuple(name for name in nodes if name in names)) for widths, nodes in self.mixed)
+        return msgspec.structs.replace(
+            self,
+            float_nodes=tuple(name for name in self.float_nodes if name in names),
+            mixed=tuple((widths, nodes) for widths, nodes in mixed if nodes),
+        )
 
     def __str__(self) -> str:
         words = [self.widths]
@@ -67,6 +94,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
             words.append("observer=minmax")
         if self.float_nodes:
             words.append("float=" + "|".join(self.float_nodes))
+        words += [f"{widths}={'|'.join(nodes)}" for widths, nodes in self.mixed]
         if self.edited:
             words.append(f"edited={self.edited}")
         return ",".join(words)
@@ -81,8 +109,14 @@ def parse_recipe(text: str, where: str = "recipe") -> Recipe:
     if words[0] not in WIDTHS:
         raise BadInput(where, f"{text!r} does not begin with a width", "begin it with " + ", ".join(WIDTHS))
     recipe = Recipe(widths=words[0])
+    mixed: dict[str, tuple[str, ...]] = {}
     for word in words[1:]:
-        recipe = msgspec.structs.replace(recipe, **_field_of(word, text, where))
+        widths, _, nodes = word.partition("=")
+        if widths in QUANTIZED_WIDTHS and nodes:
+            mixed[widths] = tuple(nodes.split("|"))
+        else:
+            recipe = msgspec.structs.replace(recipe, **_field_of(word, text, where))
+    recipe = msgspec.structs.replace(recipe, mixed=tuple((item, mixed[item]) for item in WIDTHS if item in mixed))
     if recipe.widths == "float" and str(recipe) != "float":
         raise BadInput(where, f"{text!r} configures a quantizer that 'float' switches off", "write just 'float'")
     if recipe.widths == "a16w8" and recipe.qmin != -128:
@@ -91,6 +125,10 @@ def parse_recipe(text: str, where: str = "recipe") -> Recipe:
             f"{text!r} sets an 8-bit qmin for 16-bit activations",
             "drop the qmin word: int16 is symmetric, -32767 to 32767",
         )
+    if recipe.widths in mixed:
+        raise BadInput(where, f"{text!r} says {recipe.widths} twice", f"drop the word {recipe.widths}=")
+    if len(set(recipe.set_apart)) < len(recipe.set_apart):
+        raise BadInput(where, f"{text!r} says two things of one node", "name each node once")
     return recipe
 
 

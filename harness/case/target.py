@@ -25,6 +25,9 @@ _VGF_PROFILES = "+FP+INT+int4+int16"
 """What ``VgfCompileSpec()`` of executorch 1.5.1 has."""
 _TOSA = re.compile(r"TOSA-1\.0((?:\+(?:INT|FP|int16|int4|u55|cf|bf16))+)\Z")
 
+_EXTENSIONS = {"a16w8": "int16", "a8w4": "int4"}
+"""What the widths of a recipe need; an Ethos-U's specification has both."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -52,12 +55,14 @@ class Target:
         return self.family.startswith("vgf")
 
     def tosa_specification(self, recipe: Recipe) -> str:
-        """The TOSA specification string, with the extension that the recipe needs."""
+        """The TOSA specification string, with the extensions that the recipe needs."""
         name = self.name
         if self.vgf:
             name = f"TOSA-1.0{name.removeprefix('vgf') or _VGF_PROFILES}"
-        if recipe.activation_bits == 16 and self.quantized and "+int16" not in name:
-            return name + "+int16"
+        if self.quantized:
+            for widths, extension in _EXTENSIONS.items():
+                if widths in recipe.all_widths and extension not in name.split("+"):
+                    name = f"{name}+{extension}"
         return name
 
 

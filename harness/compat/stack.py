@@ -35,7 +35,15 @@ from harness.case.errors import CannotRun
 from harness.case.recipe import Recipe
 from harness.case.target import Target
 
-__all__ = ["Stack", "convert_pt2e", "edge_config", "prepare_pt2e", "stack_for", "to_edge_transform_and_lower"]
+__all__ = [
+    "Stack",
+    "convert_pt2e",
+    "edge_config",
+    "prepare_pt2e",
+    "stack_for",
+    "to_edge_transform_and_lower",
+    "widths_of",
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,9 @@ def stack_for(target: Target, recipe: Recipe) -> Stack:
         quantizer.set_io(_io_configuration(recipe, configuration))
     for name in recipe.float_nodes:
         quantizer.set_module_name(name, None)
+    for widths, nodes in recipe.mixed:
+        for name in nodes:
+            quantizer.set_module_name(name, _observed_configuration(recipe, widths))
     return Stack(quantizer, partitioner)
 
 
@@ -77,18 +88,29 @@ def edge_config() -> EdgeCompileConfig:
 def _configuration(recipe: Recipe) -> Any:
     if recipe.fixed_activations:
         return _fixed_configuration()
-    if recipe.widths == "a16w8":
+    return _observed_configuration(recipe, recipe.widths)
+
+
+def _observed_configuration(recipe: Recipe, widths: str) -> Any:
+    """The configuration of these widths, otherwise as the recipe says."""
+    if widths == "a16w8":
         configuration = get_symmetric_a16w8_quantization_config(is_per_channel=recipe.per_channel)
     else:
-        weights = 7 if recipe.widths == "a8w4" else 127
         configuration = get_symmetric_quantization_config(
             is_per_channel=recipe.per_channel,
             act_qmin=recipe.qmin,
             act_qmax=127,
-            weight_qmin=-7 if recipe.widths == "a8w4" else recipe.weight_qmin,
-            weight_qmax=weights,
+            weight_qmin=-7 if widths == "a8w4" else recipe.weight_qmin,
+            weight_qmax=7 if widths == "a8w4" else 127,
         )
     return _with_min_max(configuration) if recipe.min_max_observer else configuration
+
+
+def widths_of(configuration: Any) -> str:
+    """The widths that come nearest to a configuration of somebody's own."""
+    if configuration.input_activation is not None and configuration.input_activation.dtype == torch.int16:
+        return "a16w8"
+    return "a8w4" if configuration.weight is not None and configuration.weight.quant_max == 7 else "a8w8"
 
 
 def _with_min_max(configuration: Any) -> Any:

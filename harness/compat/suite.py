@@ -22,6 +22,7 @@ import pytest
 import torch
 
 from harness.case.errors import BadInput
+from harness.compat.stack import widths_of
 from harness.compat.suite_files import upstream_tests
 
 _NO_TOOL = ("Did not find ", "VKML environment is not set")
@@ -215,11 +216,9 @@ def _recipe_of(configuration: Any, io: Any) -> tuple[str, str]:
     activation, weight = configuration.input_activation, configuration.weight
     if activation is None:
         return "a8w8", "leaves activations float"
-    words, other = [], []
-    narrow = weight is not None and weight.quant_max == 7
-    wide = activation.dtype == torch.int16
-    words.append("a16w8" if wide else "a8w4" if narrow else "a8w8")
-    if wide and narrow:
+    words, other = [widths_of(configuration)], []
+    wide = words == ["a16w8"]
+    if wide and weight is not None and weight.quant_max == 7:
         other.append("4-bit weights with 16-bit activations")
     if weight is not None and weight.qscheme == torch.per_tensor_symmetric:
         words.append("per-tensor")

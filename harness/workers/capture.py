@@ -5,8 +5,9 @@ tuples), optionally ``inputs`` (tuples to evaluate) and ``configure`` (a functio
 the quantizer). Everything that is wrong with it is one line: the file, the name, the remedy.
 
 What ``configure`` leaves float (``set_module_name`` or ``set_module_type`` with ``None``) is
-recorded as the recipe's ``float=`` nodes, so that the stored case replays without the file; a
-run of ``check`` itself uses the real function on the real module.
+recorded as the recipe's ``float=`` nodes, and what it gives other widths as ``a16w8=`` and the like,
+so that the stored case replays without the file; a run of ``check`` itself uses the real function
+on the real module.
 
 Where in the user's files each node was called is written beside the case (``harness.case.call_sites``).
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 import copy
 import runpy
 import sys
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from harness.case.call_sites import CallSite, write_call_sites
 from harness.case.case import Case, Distribution, encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
-from harness.case.recipe import parse_recipe
+from harness.case.recipe import QUANTIZED_WIDTHS, Recipe, parse_recipe
 from harness.compat.states import called_at
 from harness.pipeline.state import state_kept
 from harness.workers.exported_graph import array_of, graph_of
@@ -46,13 +47,11 @@ class CapturedModel:
     """A model as a case, not written yet.
 
     :param tensors: by the names that the case has for them.
-    :param floats: the nodes that ``configure`` leaves float.
     :param sites: where each call is made, by its node's name.
     """
 
     case: Case
     tensors: dict[str, Array]
-    floats: tuple[str, ...]
     sites: dict[str, CallSite]
 
 
@@ -87,7 +86,7 @@ def _written(made: CapturedModel, folder: Path) -> Captured:
     save_file(made.tensors, folder / TENSORS)
     (folder / "case.json").write_bytes(encode_case(made.case))
     write_call_sites(folder, made.sites)
-    return Captured(case=str(folder / "case.json"), float_nodes=made.floats)
+    return Captured(case=str(folder / "case.json"))
 
 
 def _captured(names: dict[str, Any], file: Path, target: str, recipe_words: str) -> CapturedModel:
@@ -101,10 +100,10 @@ def _captured(names: dict[str, Any], file: Path, target: str, recipe_words: str)
         for item, tensor in zip(graph.inputs, tensors_in(tuple(sample)), strict=True):
             tensors[f"given.{index}.{item.name}"] = array_of(tensor)
     nodes = {node.name for node in graph.nodes}
-    floats = tuple(name for name in _float_nodes(file, names.get("configure"), exported) if name in nodes)
     recipe = parse_recipe(recipe_words)
-    if floats and recipe.widths != "float":
-        recipe = msgspec.structs.replace(recipe, float_nodes=tuple(dict.fromkeys((*recipe.float_nodes, *floats))))
+    apart = {name: said for name, said in _set_apart(file, names.get("configure"), exported) if name in nodes}
+    if recipe.widths != "float":
+        recipe = _with_nodes(recipe, apart)
     case = Case(
         graph=graph,
         recipe=str(recipe),
@@ -118,7 +117,7 @@ def _captured(names: dict[str, Any], file: Path, target: str, recipe_words: str)
         note=f"captured from {file.name}; holds the weights of that model",
     )
     check_case(case)
-    return CapturedModel(case, tensors, floats, _call_sites(exported, nodes, file, type(names["model"]).__name__))
+    return CapturedModel(case, tensors, _call_sites(exported, nodes, file, type(names["model"]).__name__))
 
 
 def _call_sites(exported: Any, nodes: Set[str], file: Path, model: str) -> dict[str, CallSite]:
@@ -316,40 +315,62 @@ def _export(file: Path, names: dict[str, Any]) -> Any:
 
 
 class _Recorder:
-    """Stands in for a quantizer and remembers what ``configure`` leaves float."""
+    """Stands in for a quantizer and remembers what ``configure`` leaves float or gives widths of its own.
+
+    :ivar said: whether a module's path or its type is meant, which, and ``float`` or widths; what is said last counts.
+    """
 
     def __init__(self) -> None:
-        self.names: set[str] = set()
-        self.types: set[str] = set()
+        self.said: list[tuple[str, str, str]] = []
 
     def set_module_name(self, name: str, configuration: Any) -> _Recorder:
-        if configuration is None:
-            self.names.add(name)
+        self.said.append(("path", name, _widths(configuration)))
         return self
 
     def set_module_type(self, kind: Any, configuration: Any) -> _Recorder:
-        if configuration is None:
-            self.types.add(f"{kind.__module__}.{kind.__qualname__}")
+        self.said.append(("type", f"{kind.__module__}.{kind.__qualname__}", _widths(configuration)))
         return self
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **kwargs: self
 
 
-def _float_nodes(file: Path, configure: Callable[[Any], Any] | None, exported: Any) -> tuple[str, ...]:
+def _widths(configuration: Any) -> str:
+    from harness.compat.stack import widths_of
+
+    return "float" if configuration is None else widths_of(configuration)
+
+
+def _set_apart(file: Path, configure: Callable[[Any], Any] | None, exported: Any) -> Iterator[tuple[str, str]]:
+    """The nodes of which ``configure`` says something, each with ``float`` or the widths."""
     if configure is None:
-        return ()
+        return
     recorder = _Recorder()
     try:
         configure(recorder)
     except Exception as error:
         raise _configure_raises(file, error) from error
-    found = []
     for node in exported.graph.nodes:
         stack = (node.meta.get("nn_module_stack") or {}).values()
         paths = {path.removeprefix("L['self'].") for path, _ in stack}
         kinds = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for _, kind in stack}
-        named = any(path == name or path.startswith(f"{name}.") for path in paths for name in recorder.names)
-        if node.op == "call_function" and (named or kinds & recorder.types):
-            found.append(node.name)
-    return tuple(found)
+        widths = ""
+        for what, key, said in recorder.said:
+            if key in kinds if what == "type" else any(path == key or path.startswith(f"{key}.") for path in paths):
+                widths = said
+        if node.op == "call_function" and widths:
+            yield node.name, widths
+
+
+def _with_nodes(recipe: Recipe, apart: Mapping[str, str]) -> Recipe:
+    """A recipe that also says what ``configure`` says of nodes; of a node that it names itself it is right."""
+    free = {name: widths for name, widths in apart.items() if name not in recipe.set_apart}
+    mixed = {widths: list(nodes) for widths, nodes in recipe.mixed}
+    for name, widths in free.items():
+        if widths not in ("float", recipe.widths):
+            mixed.setdefault(widths, []).append(name)
+    return msgspec.structs.replace(
+        recipe,
+        float_nodes=(*recipe.float_nodes, *(name for name, widths in free.items() if widths == "float")),
+        mixed=tuple((widths, tuple(mixed[widths])) for widths in QUANTIZED_WIDTHS if widths in mixed),
+    )

@@ -224,7 +224,6 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True, tag="captured"):
 
     case: str = ""
     problem: str | None = None
-    float_nodes: tuple[str, ...] = ()
 
 
 class Emitted(msgspec.Struct, frozen=True, kw_only=True, tag="emitted"):

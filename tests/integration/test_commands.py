@@ -123,11 +123,20 @@ def test_a_captured_conv_and_batch_norm_folds_like_the_original(check_here):
     assert result.exit_code == 0, result.output
 
 
-def test_configure_is_used_and_recorded_as_float_nodes(tmp_path, check_here):
-    result = check_here(MODEL + "def configure(q):\n    q.set_module_name('inner', None)\n", "--json", "out.json")
+@pytest.mark.parametrize(
+    ("configuration", "recipe"),
+    [
+        ("None", "a8w8,float=linear"),
+        ("get_symmetric_a16w8_quantization_config()", "a8w8,a16w8=linear"),
+    ],
+)
+def test_configure_is_used_and_what_it_says_of_nodes_is_recorded(tmp_path, check_here, configuration, recipe):
+    text = MODEL + "from executorch.backends.arm.quantizer import get_symmetric_a16w8_quantization_config\n"
+    text += f"def configure(q):\n    q.set_module_name('inner', {configuration})\n"
+    result = check_here(text, "--json", "out.json")
     assert result.exit_code == 0, result.output
     case = json.loads((tmp_path / "armdiff-out" / "check" / "model-TOSA-1.0+INT" / "case.json").read_text())
-    assert case["recipe"] == "a8w8,float=linear"
+    assert case["recipe"] == recipe
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from harness.artifacts.tosa import decode_tosa
 from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import release_line
@@ -76,6 +77,16 @@ def test_parts_left_float_fall_back_and_still_agree(observed):
     seen = observed(sigmoid_case(recipe="a8w8,float=n1"))
     assert judge(seen) == []
     assert "aten.sigmoid.default" in seen.lowering.fallback
+
+
+def test_widths_of_single_nodes_and_four_bit_weights_are_lowered_and_judged(observed):
+    mixed = observed(sigmoid_case(recipe="a8w8,a16w8=n1"))
+    assert judge(mixed) == []
+    assert {domain.qmax for domain in mixed.lowering.domains.values()} == {127, 32767}
+    narrow = observed(linear_case(recipe="a8w4"))
+    assert judge(narrow) == []
+    (delegate,) = narrow.lowering.delegates
+    assert "INT4" in {tensor.dtype for tensor in decode_tosa(delegate.tosa).main.tensors.values()}
 
 
 def test_the_envelope_is_sharp(observed):

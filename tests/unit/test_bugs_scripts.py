@@ -172,6 +172,15 @@ def test_a_recipe_becomes_upstream_calls():
     assert 'quantizer.set_module_name("n1", None)' in text
 
 
+@pytest.mark.parametrize("observer", ["", ",observer=minmax"])
+def test_widths_of_single_nodes_become_upstream_calls(observer):
+    text = write_script(case(recipe=f"a8w8,per-tensor,a16w8=n1{observer}"), NUMERIC, "a title", RELEASES).text
+    made = "get_symmetric_a16w8_quantization_config(is_per_channel=False)"
+    wanted = f"configuration = {made}" if observer else f'quantizer.set_module_name("n1", {made})'
+    assert wanted in text
+    assert text.count('quantizer.set_module_name("n1", ') == 1
+
+
 def test_what_stays_the_same_of_an_error_holds_no_names_and_numbers():
     assert stable_part(CRASH) == "Expected padding of node"
 

@@ -90,6 +90,11 @@ def test_the_report_does_not_show_codes_in_another_order_than_the_script():
             "8-bit activations and weights, a weight scale for each channel, activation codes from -127 to 127, "
             "uint8 inputs and outputs, a min-max observer, n1 and n2 left float",
         ),
+        (
+            "a8w8,a16w8=n1|n2",
+            "8-bit activations and weights, a weight scale for each channel, n1 and n2 with 16-bit activations and "
+            "8-bit weights",
+        ),
         ("float", "no quantization"),
     ],
 )

@@ -289,7 +289,9 @@ def test_recipes_are_weighted_towards_the_plain_one() -> None:
     assert 0.12 * len(drawn) <= share["a16w8"] <= 0.3 * len(drawn)
     assert 1 <= share["uint8"] <= 0.03 * len(drawn)
     assert 1 <= share["fixed"] <= 0.04 * len(drawn)
-    for word in ("per_channel", "qmin", "weight_qmin", "io", "float_nodes"):
+    assert 0.01 * len(drawn) <= sum(item.widths == "a8w4" for item in drawn) <= 0.1 * len(drawn)
+    assert {item.mixed[0][0] for item in drawn if item.mixed} == {"a8w8", "a16w8"}
+    for word in ("per_channel", "qmin", "weight_qmin", "io", "float_nodes", "mixed"):
         assert len({getattr(item, word) for item in drawn}) >= 2, word
     assert all(str(parse_recipe(case.recipe)) == case.recipe for case in block(0))
 

@@ -15,6 +15,8 @@ SPELLINGS = [
     "a8w8,qmin=-127,wmin=-128,act=fixed,io=same,observer=minmax,float=n0|n2",
     "a8w8,io=uint8",
     "a8w8,edited=cat",
+    "a8w8,float=n0,a16w8=n1|n2,a8w4=n3",
+    "a16w8,a8w8=n1",
 ]
 
 
@@ -39,6 +41,10 @@ def test_word_order_and_defaults_do_not_matter():
         ("a8w8,float=", "'float='"),
         ("a8w8,edited=", "'edited='"),
         ("float,per-tensor", "just 'float'"),
+        ("float,a16w8=n1", "just 'float'"),
+        ("a8w8,a8w8=n1", "a8w8 twice"),
+        ("a8w8,a16w8=", "'a16w8='"),
+        ("a8w8,float=n1,a16w8=n1", "two things"),
         ("a16w8,qmin=-127", "int16 is symmetric"),
         ("", "width"),
     ],
@@ -80,6 +86,21 @@ def test_default_targets_are_targets():
 def test_an_unknown_target_is_refused_with_a_remedy(name):
     with pytest.raises(BadInput, match=r"target.*use"):
         parse_target(name)
+
+
+def test_a_recipe_forgets_the_nodes_that_are_gone():
+    recipe = parse_recipe("a8w8,float=n0|n5,a16w8=n1|n2,a8w4=n3")
+    assert recipe.set_apart == ("n0", "n5", "n1", "n2", "n3")
+    assert str(recipe.keeping({"n0", "n2", "n4"})) == "a8w8,float=n0,a16w8=n2"
+
+
+def test_widths_of_single_nodes_add_what_they_need():
+    plain = parse_target("TOSA-1.0+INT")
+    assert plain.tosa_specification(parse_recipe("a8w8,a16w8=n1")) == "TOSA-1.0+INT+int16"
+    assert plain.tosa_specification(parse_recipe("a8w4")) == "TOSA-1.0+INT+int4"
+    assert plain.tosa_specification(parse_recipe("a8w4,a16w8=n1")) == "TOSA-1.0+INT+int16+int4"
+    assert parse_target("TOSA-1.0+INT+int4").tosa_specification(parse_recipe("a8w4")) == "TOSA-1.0+INT+int4"
+    assert parse_recipe("a8w8,a16w8=n1").activation_bits == 16
 
 
 def test_a16w8_adds_the_extension_once():

@@ -8,7 +8,6 @@ from harness.campaign.campaign import STORED, Options, run_campaign
 from harness.campaign.run_folder import SUITE, read_run, unfinished
 from harness.campaign.suite import table
 from harness.campaign.suite.source import MOST, UpstreamTests, read_taken
-from harness.campaign.suite.taking import _for
 from harness.case.case import encode_case
 from harness.case.errors import BadInput
 from harness.cli.command import main
@@ -171,20 +170,6 @@ def test_an_interrupted_run_names_the_verb_that_goes_on(campaign, tmp_path):
     run = read_run(tmp_path)
     stopped = msgspec.structs.replace(run, info=msgspec.structs.replace(run.info, state="interrupted"))
     assert f"'armdiff suite --resume --out {tmp_path}' goes on" in unfinished(stopped)
-
-
-@pytest.mark.parametrize(
-    ("recipe", "target", "compiled"),
-    [
-        ("a8w4", "TOSA-1.0+INT", "TOSA-1.0+INT+int4"),
-        ("a8w4", "TOSA-1.0+INT+int4", "TOSA-1.0+INT+int4"),
-        ("a8w4", "ethos-u85-256", "ethos-u85-256"),
-        ("a8w8", "TOSA-1.0+INT", "TOSA-1.0+INT"),
-    ],
-)
-def test_four_bit_weights_take_the_extension_that_upstream_tests_them_with(recipe, target, compiled):
-    case = msgspec.structs.replace(linear_case(target), recipe=recipe)
-    assert _for(case, target, "x.safetensors").target == compiled
 
 
 # ---- table ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ import msgspec
 from safetensors.numpy import save
 
 from harness.campaign.campaign import write_case
-from harness.case.case import Case
 from harness.case.errors import BadInput, OwnFault
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
@@ -71,14 +70,11 @@ def _taken(subject: Subject, task: SuiteTask) -> SuiteTest:
     folder = Path(task.folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / tensors).write_bytes(data)
-    cases = {name: write_case(_for(made.case, name, tensors), folder).name for name in targets}
+    cases = {
+        name: write_case(msgspec.structs.replace(made.case, target=name, tensors=tensors), folder).name
+        for name in targets
+    }
     return msgspec.structs.replace(told, cases=cases)
-
-
-def _for(case: Case, target: str, tensors: str) -> Case:
-    """The case on a target; upstream tests 4-bit weights with TOSA's extension for them, and lists some for it only."""
-    needs = parse_recipe(case.recipe).widths == "a8w4" and not parse_target(target).ethos_u and "int4" not in target
-    return msgspec.structs.replace(case, target=f"{target}+int4" if needs else target, tensors=tensors)
 
 
 def _quantizes(recipe: str) -> bool:

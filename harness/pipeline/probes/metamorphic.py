@@ -122,7 +122,7 @@ def _cut(item: EvaluationInput, parts: int) -> list[EvaluationInput]:
 
 
 def _applies(case: Case) -> bool:
-    plain = not parse_recipe(case.recipe).float_nodes and not changed_state(case.graph)  # a batch has one state
+    plain = not parse_recipe(case.recipe).set_apart and not changed_state(case.graph)  # a batch has one state
     return parse_target(case.target).quantized and plain
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from harness.case.recipe import Recipe, parse_recipe
 from harness.case.target import Target
 
@@ -108,7 +110,18 @@ def quantizer(target: Target, text: str) -> str:
         io = {"same": same or _configuration(recipe), "fixed": "fixed", "uint8": uint8}[recipe.io]
         lines.append(f"quantizer.set_io({io})\n")
     lines += [f'quantizer.set_module_name("{name}", None)  # stays float\n' for name in recipe.float_nodes]
+    for widths, nodes in recipe.mixed:
+        lines += _own_widths(recipe, widths, nodes)
     return "".join(lines)
+
+
+def _own_widths(recipe: Recipe, widths: str, nodes: tuple[str, ...]) -> list[str]:
+    """Lines that give some modules widths of their own."""
+    made, name = _configuration(msgspec.structs.replace(recipe, widths=widths)), "configuration"
+    if not recipe.min_max_observer:
+        return [f'quantizer.set_module_name("{node}", {made})\n' for node in nodes]
+    calls = [f'quantizer.set_module_name("{node}", {name})\n' for node in nodes]
+    return [f"{name} = {made}\n", _MIN_MAX, *calls]
 
 
 def _configuration(recipe: Recipe) -> str:

@@ -144,6 +144,8 @@ def _recipe(recipe: Recipe) -> Iterator[str]:
         yield "a min-max observer"
     if recipe.float_nodes:
         yield f"{' and '.join(recipe.float_nodes)} left float"
+    for widths, nodes in recipe.mixed:
+        yield f"{' and '.join(nodes)} with {_WIDTHS[widths]}"
     if recipe.edited:
         yield f"the qparams of {recipe.edited} edited by hand"
 

@@ -20,7 +20,7 @@ from harness.campaign.steering import pairs
 from harness.case.case import Case, maker_of
 from harness.case.checking import value_types
 from harness.case.constants import CONSTANT_KINDS
-from harness.case.recipe import parse_recipe
+from harness.case.recipe import WIDTHS, parse_recipe
 from harness.case.registry import calibration_kinds, operators
 from harness.evidence.observation import CRASH
 from harness.reports.reporting.failure_rates import FailureRates, failure_rates
@@ -30,7 +30,7 @@ from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
 
 OUTCOMES = ("clean", "known", "new", "invalid", "problem")
-ANY_NODES = "float=…"
+ANY_NODES = "…"
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ def calibrated(case: Case) -> set[tuple[str, str]]:
 
 
 def recipe_words(case: Case) -> tuple[str, ...]:
-    """The words of a case's recipe; which nodes stay float does not matter."""
-    words = str(parse_recipe(case.recipe)).split(",")
-    return tuple(ANY_NODES if word.startswith("float=") else word for word in words)
+    """The words of a case's recipe; which nodes stay float or have widths of their own does not matter."""
+    words = [word.partition("=") for word in str(parse_recipe(case.recipe)).split(",")]
+    return tuple(f"{key}={ANY_NODES if key in WIDTHS else value}" if equals else key for key, equals, value in words)
 
 
 def outcomes(judged: JudgedRun) -> Grid:

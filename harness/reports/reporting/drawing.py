@@ -3,7 +3,7 @@
 Kinds of boxes differ by shape as well as by colour: inputs are rounded, constants dashed, operators plain;
 outputs are marks below what they return. An operator shows its attributes and the type of its result; operands
 enter from left to right in their order. What does not lead to the wrong output is faint, and an operator
-that the recipe leaves float says so.
+that the recipe leaves float, or gives widths of its own, says so.
 
 Text is set in a fixed-width font, so that widths are known without a browser. The description lists the
 graph in words, a line a value.
@@ -20,7 +20,7 @@ from markupsafe import Markup
 from harness.case.case import Case, Constant, Distribution, Graph, Node, TensorType, maker_of
 from harness.case.checking import value_types
 from harness.case.constants import CONSTANT_KINDS
-from harness.case.recipe import parse_recipe
+from harness.case.recipe import Recipe, parse_recipe
 from harness.case.registry import calibration_kinds, operators
 from harness.reports.reporting.layout import Box, Edge, laid_out
 from harness.reports.reporting.svg import element, figure, text
@@ -117,7 +117,7 @@ def distribution_text(distribution: Distribution) -> str:
 
 
 def _boxes(case: Case, types: Mapping[str, TensorType]) -> Iterator[_Drawn]:
-    graph, left_float = case.graph, parse_recipe(case.recipe).float_nodes
+    graph, apart = case.graph, _set_apart(parse_recipe(case.recipe))
     for item in graph.inputs:
         calibration = case.calibration.get(item.name)
         said = _wrapped(distribution_text(calibration)) if calibration else ()
@@ -129,11 +129,21 @@ def _boxes(case: Case, types: Mapping[str, TensorType]) -> Iterator[_Drawn]:
         results = _results(node.name, types)
         kinds = dict.fromkeys(type_text(types[name]) for name in results)
         shape = ", ".join(kinds) if len(results) == 1 else f"{len(results)} × {', '.join(kinds)}"
-        float_ = ("left float",) if node.name in left_float else ()
-        lines = (operator_name(node.operator), *_wrapped(_attributes(node)), *float_, *_wrapped(shape, 1))
+        lines = (
+            operator_name(node.operator),
+            *_wrapped(_attributes(node)),
+            *apart.get(node.name, ()),
+            *_wrapped(shape, 1),
+        )
         yield _Drawn(node.name, lines, "g-operator")
     for place, name in enumerate(graph.outputs):
         yield _Drawn(f"{maker_of(name)}:{place}", (f"output {place}",), "g-output")
+
+
+def _set_apart(recipe: Recipe) -> Mapping[str, tuple[str]]:
+    """What a recipe says of single nodes."""
+    mixed = {name: (widths,) for widths, nodes in recipe.mixed for name in nodes}
+    return {**mixed, **dict.fromkeys(recipe.float_nodes, ("left float",))}
 
 
 def _edges(graph: Graph, types: Mapping[str, TensorType]) -> list[Edge]:

@@ -58,7 +58,7 @@ def regression_test(
     :param python: the interpreter that tries it.
     """
     recipe = parse_recipe(case.recipe)
-    if recipe.widths not in _WIDTHS or recipe.edited or recipe.qmin != -128 or recipe.io is not None:
+    if recipe.widths not in _WIDTHS or recipe.mixed or recipe.edited or recipe.qmin != -128 or recipe.io is not None:
         return Regression(why=f"upstream's pipeline has no recipe {case.recipe}")
     if find_spec("pytest") is None:
         return Regression(why="pytest is not installed here, which tries a test; install it")

@@ -246,7 +246,7 @@ class GraphPool:
 def _weight(entry: Operator) -> int:
     """How often an operator is drawn: what the seeds are made of often, reductions and such seldom.
 
-    "narrow" operators fit few values (one rank only), so they are likelier where they do. Of those that
+    "narrow" operators fit few values (one rank or dtype only), so they are likelier where they do. Of those that
     are lowered alike ("kin") there are many.
     """
     if "kin" in entry.tags:

@@ -19,7 +19,7 @@ from harness.case.operators import Draw
 from harness.case.recipe import Recipe
 
 # one entry is one chance in twenty
-WIDTHS = ("plain",) * 11 + ("a8w8",) * 4 + ("a16w8",) * 4 + ("a8w4",)
+WIDTHS = ("plain",) * 11 + ("a8w8",) * 3 + ("a16w8",) * 4 + ("a8w4", "mixed")
 
 DRAWN_WORDS = (
     *("a8w8", "a16w8", "a8w4", "per-tensor", "qmin=-127", "wmin=-128"),
@@ -36,12 +36,11 @@ def _float_nodes(draw: Draw, graph: Graph) -> tuple[str, ...]:
     return _some(draw, names) if len(names) > 1 and one_in(draw, 10) else ()
 
 
-def _mixed(draw: Draw, graph: Graph, recipe: Recipe) -> Recipe:
-    """The recipe with other widths for one or two nodes that it quantizes, in one of eight; never for every node."""
-    names = [node.name for node in graph.nodes if node.name not in recipe.float_nodes]
-    if len(names) < 2 or not one_in(draw, 8):
-        return recipe
-    return msgspec.structs.replace(recipe, mixed=((OTHER_WIDTHS[recipe.widths], _some(draw, names)),))
+def _mixed(draw: Draw, graph: Graph) -> Recipe:
+    """One or two nodes have other widths than the rest; never every node."""
+    widths, names = draw(st.sampled_from(list(OTHER_WIDTHS))), [node.name for node in graph.nodes]
+    nodes = _some(draw, names) if len(names) > 1 else ()
+    return Recipe(widths=widths, mixed=((OTHER_WIDTHS[widths], nodes),) if nodes else ())
 
 
 def _some(draw: Draw, names: Sequence[str]) -> tuple[str, ...]:
@@ -57,15 +56,17 @@ def recipes(draw: Draw, graph: Graph) -> str:
     widths = draw(st.sampled_from(WIDTHS))
     if widths == "plain":
         return str(Recipe(float_nodes=_float_nodes(draw, graph)))
+    if widths == "mixed":
+        return str(_mixed(draw, graph))
     per_channel = draw(st.booleans())
     float_nodes = _float_nodes(draw, graph)
     if widths == "a16w8":
         io = "same" if one_in(draw, 6) else None
-        return str(_mixed(draw, graph, Recipe(widths=widths, per_channel=per_channel, io=io, float_nodes=float_nodes)))
+        return str(Recipe(widths=widths, per_channel=per_channel, io=io, float_nodes=float_nodes))
     if one_in(draw, 12):
         return str(Recipe(qmin=-127, fixed_activations=True, io="fixed"))
     io = draw(st.sampled_from([None] * 7 + ["same", "same", "uint8"]))
     qmin = draw(st.sampled_from([-127, -127, -128]))
     weight_qmin = -128 if widths == "a8w8" and one_in(draw, 5) else -127
     made = Recipe(widths=widths, per_channel=per_channel, qmin=qmin, weight_qmin=weight_qmin, io=io)
-    return str(_mixed(draw, graph, msgspec.structs.replace(made, float_nodes=float_nodes)))
+    return str(msgspec.structs.replace(made, float_nodes=float_nodes))

@@ -12,7 +12,7 @@ tag             meaning
 seed            the seed bugs are made of it: drawn more often
 rare            drawn less often (it makes tensors small, or is a detail)
 kin             one of many that are lowered alike: drawn seldom
-narrow          fits values of one rank only: drawn more often where it fits
+narrow          fits values of one rank or dtype only: drawn more often where it fits
 join            has several operands whose ranges meet
 shared          upstream gives all its operands one quantization domain
 layout, divide  moves elements without arithmetic: an input's range passes through unchanged

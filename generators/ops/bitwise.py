@@ -87,7 +87,7 @@ def _shift(name: str, sign: str) -> Operator:
         call=_call(sign, name),
         below=_shift_below,
         attributes=_ATTRIBUTES,
-        tags=_TAGS,
+        tags=_TAGS | {"narrow"},
     )
 
 

@@ -75,7 +75,7 @@ def _logical(name: str) -> Operator:
         _draw_pair,
         _infer_pair,
         call=lambda operands, attributes, types: f"torch.{name}({operands[0]}, {operands[1]})",
-        tags=frozenset({"elementwise", "logic"}),
+        tags=frozenset({"elementwise", "logic", "narrow"}),
     )
 
 
@@ -180,7 +180,7 @@ OPERATORS = (
         _plain,
         _infer_not,
         call=_calling("torch.logical_not({})"),
-        tags=frozenset({"elementwise", "logic"}),
+        tags=frozenset({"elementwise", "logic", "narrow"}),
     ),
     _quantified("any"),
     _quantified("all"),

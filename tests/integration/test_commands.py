@@ -127,11 +127,11 @@ def test_a_captured_conv_and_batch_norm_folds_like_the_original(check_here):
     ("configuration", "recipe"),
     [
         ("None", "a8w8,float=linear"),
-        ("get_symmetric_a16w8_quantization_config()", "a8w8,a16w8=linear"),
+        ("get_symmetric_quantization_config(weight_qmin=-7, weight_qmax=7)", "a8w8,a8w4=linear"),
     ],
 )
 def test_configure_is_used_and_what_it_says_of_nodes_is_recorded(tmp_path, check_here, configuration, recipe):
-    text = MODEL + "from executorch.backends.arm.quantizer import get_symmetric_a16w8_quantization_config\n"
+    text = MODEL + "from executorch.backends.arm.quantizer import get_symmetric_quantization_config\n"
     text += f"def configure(q):\n    q.set_module_name('inner', {configuration})\n"
     result = check_here(text, "--json", "out.json")
     assert result.exit_code == 0, result.output

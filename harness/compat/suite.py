@@ -24,6 +24,7 @@ import torch
 from harness.case.errors import BadInput
 from harness.compat.stack import widths_of
 from harness.compat.suite_files import upstream_tests
+from harness.compat.torchvision_kernels import spare_missing_kernels
 
 _NO_TOOL = ("Did not find ", "VKML environment is not set")
 """How the reason of a mark begins that is for want of a tool which armdiff does not use (an FVP, Vulkan)."""
@@ -76,6 +77,7 @@ def collect(
     collector = _Collector(visit, wanted)
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "-p", "no:xdist", "--no-header", "--no-summary"]
     options += ["--rootdir", str(folder), "-c", "/dev/null", "-o", "python_files=test_*.py"]
+    spare_missing_kernels()
     with _silent():
         status = pytest.main([*options, *(str(folder / path) for path in paths)], plugins=[collector])
     if status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):

@@ -35,6 +35,7 @@ from harness.case.checking import check_case
 from harness.case.errors import BadInput
 from harness.case.recipe import QUANTIZED_WIDTHS, Recipe, parse_recipe
 from harness.compat.states import called_at
+from harness.compat.torchvision_kernels import spare_missing_kernels
 from harness.pipeline.state import state_kept
 from harness.workers.exported_graph import array_of, graph_of
 from harness.workers.protocol import Captured, CaptureTask
@@ -165,6 +166,7 @@ def on_tensors(model: torch.nn.Module, sample: Any) -> torch.nn.Module:
 
 def load_file(file: Path) -> dict[str, Any]:
     """Execute a user's file and check the names that it must define."""
+    spare_missing_kernels()
     sys.path.insert(0, str(file.resolve().parent))
     try:
         names = runpy.run_path(str(file), run_name="armdiff_model")

@@ -10,8 +10,8 @@ CORRECTION = Correction(
     upstream=("https://github.com/pytorch/executorch/pull/17842",),
     cause=(
         "The weights of conv_transpose2d are (input, output, height, width), and the quantizer moves the axis of their "
-        "scales from 0 to 1 (_adjust_weight_qspec_for_conv_transpose), but not for 4-bit weights; RewriteConvPass takes "
-        "the scales for those of output channels all the same."
+        "scales from 0 to 1 (_adjust_weight_qspec_for_conv_transpose), but not for 4-bit weights; RewriteConvPass "
+        "takes the scales for those of output channels all the same."
     ),
     change="The axis moves for 4-bit weights, too.",
     changes=(

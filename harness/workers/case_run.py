@@ -22,6 +22,7 @@ from harness.case.case import Case, case_digest
 from harness.case.errors import ArmdiffError
 from harness.case.reading import file_of, read_case
 from harness.compat.releases import arm_folder
+from harness.compat.warm.collecting import between_runs
 from harness.compat.warm.stage_cache import NO_CACHE, StageCache, WorkerCache
 from harness.corrections import chosen
 from harness.corrections.applying import applied
@@ -64,6 +65,7 @@ class _Subject:
     def run(self, stages: StageCache = NO_CACHE, *, blame: bool = True) -> Seen:
         """Run the case once."""
         torch.compiler.reset()  # upstream's tracing caches must not carry over from another case
+        between_runs()
         model = copy.deepcopy(self.original)
         return examine(self.case, self.clock, replace(self.options, model=model, blame=blame, stages=stages))
 

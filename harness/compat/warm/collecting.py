@@ -83,6 +83,11 @@ def between_cases(done: bool = True) -> None:
     _Pace.level = resident(os.getpid())
 
 
+def between_runs() -> None:
+    """What is due where a case runs once more: the garbage of one run of a large graph is 20 MB and more."""
+    between_cases(done=False)
+
+
 def forget_graphs() -> None:
     """Empty the caches that hold graphs which nobody needs any more: 0.7 MB and more a case."""
     from torch.nn import Module

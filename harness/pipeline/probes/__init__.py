@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.case.case import Case, case_digest
 from harness.case.registry import entries
+from harness.compat.warm.collecting import between_runs
 
 if TYPE_CHECKING:
     import torch
@@ -99,6 +100,7 @@ def run_probes(chosen: Sequence[Probe], scene: Scene, clock: StageClock) -> dict
     results = {}
     for probe in chosen:
         stage = f"probe:{probe.name}"
+        between_runs()
         with clock.stage(stage):
             inner = StageClock(lambda _, stage=stage: clock.enter(stage))  # type: ignore[misc]
             results[probe.name] = probe.run(scene, inner)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from harness.campaign.certify.evidence import Outcome, Verdict
 from harness.corrections import Correction
-from harness.evidence.observation import CRASH
+from harness.evidence.observation import CRASH, oracle_named
 from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Entry, resembled_by
 from harness.triage.findings import Finding
@@ -42,10 +42,11 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
 def _identity(finding: Finding) -> Hashable:
     """What makes it the same finding of another program.
 
-    Vela's wrong output is, whatever step is wrong first. So are an operator's wrong qparams, whichever pass had them
-    last: a correction may put another node behind the operator's.
+    Vela's wrong output is, whatever step is wrong first. So is what is wrong with an operator in the lowered graph,
+    whichever pass had it last: a correction may put another node behind the operator's.
     """
-    return key_of(finding) if finding.pass_name == "Vela" or finding.oracle == "qparams" else finding.bucket
+    by_key = finding.pass_name == "Vela" or oracle_named(finding.oracle).lowered
+    return key_of(finding) if by_key else finding.bucket
 
 
 def _ended_before_vela(stock: Sequence[Finding]) -> bool:

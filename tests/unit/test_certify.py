@@ -16,7 +16,7 @@ from harness.campaign.replaying import held_against_status
 from harness.case.case import encode_case
 from harness.case.reading import decode_case
 from harness.compat.releases import Basis, installed
-from harness.corrections import Correction, chosen, find_correction
+from harness.corrections import Change, Correction, chosen, find_correction
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, with_corrections
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult, Compared, Comparison
@@ -92,6 +92,13 @@ def test_only_behind_a_crash_before_vela_may_vela_be_wrong(stage, shown, outcome
     assert outcome_of(row, ()) == outcome
 
 
+@pytest.mark.parametrize(("stage", "outcome"), [("emit", "uncovered"), ("lower", "uncovered"), ("run", "worse")])
+def test_only_behind_a_crash_before_the_program_runs_may_a_kernel_refuse_it(stage, outcome):
+    crash = msgspec.structs.replace(finding(A), oracle="crash", stage=stage)
+    refusal = msgspec.structs.replace(finding(C), oracle="crash", stage="leg:executorch")
+    assert outcome_of(Comparison(variant=(NEG,), what="w", stock=(crash,), corrected=(refusal,)), ()) == outcome
+
+
 def test_velas_wrong_output_is_the_same_finding_at_another_step():
     """A corrected program has other steps; a bug of Vela's that stock shows in the same output is not new."""
 
@@ -130,6 +137,8 @@ def test_only_workarounds_may_round_otherwise():
     right, workaround = (Correction("c", (), "c.", "c.", (), ((),), workaround=flag) for flag in (False, True))
     assert refuses("rounded", right)
     assert not refuses("rounded", workaround)
+    quantizer = Change("executorch.backends.arm.quantizer.annotator", "annotate", {}, ())
+    assert not refuses("rounded", Correction("c", (), "c.", "c.", (quantizer,), ((),))), "quantized eager moves along"
     assert not refuses("rounded", None)
     assert refuses("worse", workaround)
     assert not any(refuses(name, right) for name in ("same", "equal", "right", "better", "alike", "uncovered"))

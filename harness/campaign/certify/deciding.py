@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from harness.campaign.certify.evidence import Outcome, Verdict
 from harness.corrections import Correction
 from harness.evidence.observation import CRASH, oracle_named
+from harness.evidence.references import RUNTIME
 from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Entry, resembled_by
 from harness.triage.findings import Finding
@@ -17,6 +18,8 @@ from harness.workers.protocol import Comparison
 OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")
 
 _BEFORE_VELA = ("export", "prepare", "calibrate", "convert", "export-quantized", "lower")
+_BEFORE_RUN = (*_BEFORE_VELA, VELA_STAGE, "emit")
+_RUNTIME_STAGE = f"leg:{RUNTIME}"
 
 
 def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
@@ -30,8 +33,7 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
     added = [item for item in comparison.corrected if _identity(item) not in stock]
     if not stock:
         return "worse" if added else "rounded" if comparison.apart else "equal"
-    behind = _ended_before_vela(comparison.stock)
-    if any(resembled_by(corpus, item) is None and not (behind and _is_vela_s(item)) for item in added):
+    if any(resembled_by(corpus, item) is None and not _was_never_met(item, comparison.stock) for item in added):
         return "worse"
     if added:
         return "uncovered"
@@ -49,9 +51,10 @@ def _identity(finding: Finding) -> Hashable:
     return key_of(finding) if by_key else finding.bucket
 
 
-def _ended_before_vela(stock: Sequence[Finding]) -> bool:
-    """Did the stock compile raise before Vela was given anything?"""
-    return any(item.oracle == CRASH and item.stage in _BEFORE_VELA for item in stock)
+def _was_never_met(finding: Finding, stock: Sequence[Finding]) -> bool:
+    """Is it Vela's, or a kernel's refusal, where the stock compile raised before it gave either of them anything?"""
+    stages = _BEFORE_VELA if _is_vela_s(finding) else _BEFORE_RUN if finding.stage == _RUNTIME_STAGE else ()
+    return any(item.oracle == CRASH and item.stage in stages for item in stock)
 
 
 def _is_vela_s(finding: Finding) -> bool:
@@ -73,8 +76,12 @@ def met_in_vela(comparison: Comparison, corpus: Sequence[Entry]) -> str:
 
 
 def refuses(outcome: Outcome, correction: Correction | None) -> bool:
-    """Does an outcome refuse a correction (None: all of them together, workarounds among them)?"""
-    return outcome == "worse" or (outcome == "rounded" and correction is not None and not correction.workaround)
+    """Does an outcome refuse a correction (None: all of them together, workarounds among them)?
+
+    Where a correction changes what the quantizer chooses, quantized eager returns other values, and is right.
+    """
+    may_round = correction is None or correction.workaround or correction.requantizes
+    return outcome == "worse" or (outcome == "rounded" and not may_round)
 
 
 def tally(outcomes: Iterable[Outcome]) -> dict[str, int]:

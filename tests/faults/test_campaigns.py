@@ -24,7 +24,7 @@ from tests.forked import Forked
 from tests.integration.conftest import sigmoid_case
 
 written_for = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="written for executorch 1.5.1")
-QUICK = ("elementwise-ofm-zero-point", "blockdep", "conv-bias")
+QUICK = ("blockdep", "conv-bias")
 
 
 @pytest.fixture(scope="module")

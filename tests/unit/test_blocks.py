@@ -72,7 +72,7 @@ def test_blocks_repeat_and_are_others_elsewhere() -> None:
 def test_mutants_of_blocks_keep_them_whole() -> None:
     parents = list(drawn(0).values())
     sizes = {len(case.graph.nodes) for case in parents}
-    found = draw_mutants(parents, 0, 0, 20, TARGETS[:1])
-    assert len(found) == 20
+    found = draw_mutants(parents, 0, 0, 60, TARGETS[:1])
+    assert len(found) == 60
     assert min(len(case.graph.nodes) for (case,) in found) >= min(sizes)
     assert max(len(case.graph.nodes) for (case,) in found) > max(sizes)

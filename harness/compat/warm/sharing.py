@@ -74,14 +74,18 @@ def flatten_without_garbage() -> None:
 
 
 def _let_go(tree: ast.Module) -> None:
-    """Delete a function's inner functions ahead of its last statement, if that returns and does not name them."""
+    """Give up a function's inner functions ahead of its last statement, if that returns and does not name them.
+
+    Their names are set to None: dynamo, which traces ``tree_flatten`` for ``cond``, cannot trace ``del`` of a name that
+    an inner function has, too.
+    """
     [function] = tree.body
     assert isinstance(function, ast.FunctionDef)
     inner = [item.name for item in function.body if isinstance(item, ast.FunctionDef)]
     last = function.body[-1]
     named = {item.id for item in ast.walk(last) if isinstance(item, ast.Name)}
     if isinstance(last, ast.Return) and inner and not named & {*inner}:
-        gone = ast.Delete([ast.Name(name, ast.Del()) for name in inner])
+        gone = ast.Assign([ast.Name(name, ast.Store()) for name in inner], ast.Constant(None))
         function.body.insert(-1, ast.fix_missing_locations(ast.copy_location(gone, last)))
 
 

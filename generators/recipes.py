@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 from hypothesis import strategies as st
 
 from generators.sizes import one_in, pick
@@ -68,5 +67,13 @@ def recipes(draw: Draw, graph: Graph) -> str:
     io = draw(st.sampled_from([None] * 7 + ["same", "same", "uint8"]))
     qmin = draw(st.sampled_from([-127, -127, -128]))
     weight_qmin = -128 if widths == "a8w8" and one_in(draw, 5) else -127
-    made = Recipe(widths=widths, per_channel=per_channel, qmin=qmin, weight_qmin=weight_qmin, io=io)
-    return str(msgspec.structs.replace(made, float_nodes=float_nodes))
+    return str(
+        Recipe(
+            widths=widths,
+            per_channel=per_channel,
+            qmin=qmin,
+            weight_qmin=weight_qmin,
+            io=io,
+            float_nodes=float_nodes,
+        )
+    )

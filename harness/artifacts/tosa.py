@@ -148,6 +148,15 @@ def decode_tosa(data: bytes) -> TosaGraph:
         raise BadInput("TOSA flatbuffer", f"is damaged ({type(error).__name__}: {error})", "compile it again") from None
 
 
+def grows_unlike(scale: Array) -> bool:
+    """Do rows and columns of a RESIZE grow by different factors?
+
+    :param scale: numerator and denominator of the rows, then of the columns.
+    """
+    up, down, across, back = (int(item) for item in scale.ravel())
+    return up * back != across * down
+
+
 class _Reader:
     """Counts are checked here before anything loops over them."""
 

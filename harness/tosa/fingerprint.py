@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.artifacts.tosa import grows_unlike
 from harness.tosa.cutting import PLAIN, entries
 from harness.tosa.program import SHAPE, Attribute, Operator, Program, Tensor
 from harness.tosa.resizing import resized
@@ -135,8 +136,8 @@ def _terms(program: Program, step: Operator) -> Iterator[str]:
         yield "off the front"
     if step.op == "RESHAPE":
         yield from _reshaped(before, after)
-    if step.op == "RESIZE":
-        yield from _resized(table[step.inputs[1]])
+    if step.op == "RESIZE" and grows_unlike(table[step.inputs[1]].values()):
+        yield "by unlike factors"
 
 
 def _attribute(name: str, value: Attribute, operand: Tensor) -> Iterator[str]:
@@ -174,13 +175,6 @@ def _factor(multiplier: Tensor, shift: Tensor) -> Iterator[str]:
     mantissa, _ = math.frexp(factor)
     if factor != 1:
         yield f"by {'2^' if mantissa == 0.5 else ''}{'up' if factor > 1 else 'down'}"
-
-
-def _resized(scale: Tensor) -> Iterator[str]:
-    """Rows and columns grow alike, or not."""
-    up, down, across, back = (int(item) for item in scale.values().ravel())
-    if up * back != across * down:
-        yield "by unlike factors"
 
 
 def _reshaped(before: Tensor, after: Tensor) -> Iterator[str]:

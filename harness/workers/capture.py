@@ -353,15 +353,22 @@ def _set_apart(file: Path, configure: Callable[[Any], Any] | None, exported: Any
     except Exception as error:
         raise _configure_raises(file, error) from error
     for node in exported.graph.nodes:
+        if node.op != "call_function":
+            continue
         stack = (node.meta.get("nn_module_stack") or {}).values()
         paths = {path.removeprefix("L['self'].") for path, _ in stack}
         kinds = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for _, kind in stack}
-        widths = ""
-        for what, key, said in recorder.said:
-            if key in kinds if what == "type" else any(path == key or path.startswith(f"{key}.") for path in paths):
-                widths = said
-        if node.op == "call_function" and widths:
-            yield node.name, widths
+        said = [
+            widths
+            for what, key, widths in recorder.said
+            if (what == "type" and key in kinds) or (what == "path" and any(_is_below(path, key) for path in paths))
+        ]
+        if said:
+            yield node.name, said[-1]
+
+
+def _is_below(path: str, module: str) -> bool:
+    return path == module or path.startswith(f"{module}.")
 
 
 def _with_nodes(recipe: Recipe, apart: Mapping[str, str]) -> Recipe:

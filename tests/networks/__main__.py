@@ -45,7 +45,7 @@ def main() -> int:
         sys.stderr.write(f"{' | '.join(_cells(rows[-1]))}\n")
         sys.stderr.flush()
     sys.stdout.write("\n".join(lines(rows)) + "\n")
-    return int(any(row["problem"] or _states(row)["new"] or _states(row)["resembling"] for row in rows))
+    return int(any(row["problem"] or _states(row).keys() & {"new", "resembling"} for row in rows))
 
 
 def _options() -> argparse.Namespace:

@@ -67,10 +67,15 @@ def between_cases(done: bool = True) -> None:
     if done:
         forget_sources()
         forget_graphs()
-    size = resident(os.getpid())
-    worth = gc.get_count()[0] > MOST_YOUNG or size > _Pace.level + MOST_GROWN or (done and _Pace.kept)
-    if gc.isenabled() or not worth:
-        return
+    if not gc.isenabled() and (gc.get_count()[0] > MOST_YOUNG or (done and _Pace.kept) or _has_grown()):
+        _collect(done)
+
+
+def _has_grown() -> bool:
+    return resident(os.getpid()) > _Pace.level + MOST_GROWN
+
+
+def _collect(done: bool) -> None:
     if done:
         if _Pace.freezes % THAW_EVERY == THAW_EVERY - 1:
             gc.unfreeze()

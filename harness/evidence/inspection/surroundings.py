@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor
+from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor, grows_unlike
 from harness.case.case import Graph, maker_of
 from harness.case.chains import plain_name
 from harness.case.checking import value_types
@@ -311,8 +311,7 @@ def _movement_facts(
         multiples = tensors[1].values() if len(tensors) > 1 and tensors[1].data is not None else ()
         return {"times": max((int(item) for item in multiples), default=1)}
     if operator.op == "RESIZE" and len(tensors) > 1 and tensors[1].data is not None:
-        up, down, across, back = (int(item) for item in tensors[1].values().ravel())
-        return {"unlike": int(up * back != across * down)}
+        return {"unlike": int(grows_unlike(tensors[1].values()))}
     return {}
 
 

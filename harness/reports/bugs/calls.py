@@ -96,32 +96,28 @@ def quantizer(target: Target, text: str) -> str:
         return ""
     kind = "EthosUQuantizer" if target.ethos_u else "VgfQuantizer" if target.vgf else "TOSAQuantizer"
     lines = [f"quantizer = {kind}(compile_spec)\n"]
+    made, configuration = _observed(recipe)
     if recipe.fixed_activations or recipe.io == "fixed":
         lines.append(_FIXED)
     if recipe.fixed_activations:
         lines.append("quantizer.set_global(fixed)\n")
-    elif recipe.min_max_observer:
-        lines += [f"configuration = {_configuration(recipe)}\n", _MIN_MAX, "quantizer.set_global(configuration)\n"]
     else:
-        lines.append(f"quantizer.set_global({_configuration(recipe)})\n")
+        lines += [*made, f"quantizer.set_global({configuration})\n"]
     if recipe.io is not None:
-        same = "fixed" if recipe.fixed_activations else "configuration" if recipe.min_max_observer else ""
-        uint8 = "get_uint8_io_quantization_config()"
-        io = {"same": same or _configuration(recipe), "fixed": "fixed", "uint8": uint8}[recipe.io]
+        same = "fixed" if recipe.fixed_activations else configuration
+        io = {"same": same, "fixed": "fixed", "uint8": "get_uint8_io_quantization_config()"}[recipe.io]
         lines.append(f"quantizer.set_io({io})\n")
     lines += [f'quantizer.set_module_name("{name}", None)  # stays float\n' for name in recipe.float_nodes]
     for widths, nodes in recipe.mixed:
-        lines += _own_widths(recipe, widths, nodes)
+        made, configuration = _observed(msgspec.structs.replace(recipe, widths=widths))
+        lines += [*made, *(f'quantizer.set_module_name("{name}", {configuration})\n' for name in nodes)]
     return "".join(lines)
 
 
-def _own_widths(recipe: Recipe, widths: str, nodes: tuple[str, ...]) -> list[str]:
-    """Lines that give some modules widths of their own."""
-    made, name = _configuration(msgspec.structs.replace(recipe, widths=widths)), "configuration"
-    if not recipe.min_max_observer:
-        return [f'quantizer.set_module_name("{node}", {made})\n' for node in nodes]
-    calls = [f'quantizer.set_module_name("{node}", {name})\n' for node in nodes]
-    return [f"{name} = {made}\n", _MIN_MAX, *calls]
+def _observed(recipe: Recipe) -> tuple[list[str], str]:
+    """Lines that make a configuration, if it takes any, and what it is called behind them."""
+    made = _configuration(recipe)
+    return ([f"configuration = {made}\n", _MIN_MAX], "configuration") if recipe.min_max_observer else ([], made)
 
 
 def _configuration(recipe: Recipe) -> str:

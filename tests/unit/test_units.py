@@ -144,6 +144,19 @@ def test_a_rescale_carries_the_range_and_saturates_it():
     assert (walk.meanings["r"].low, walk.meanings["r"].high) == (-128, 127)
 
 
+@pytest.mark.parametrize(("low", "kept"), [(-127, -127), (-128, -128)])
+def test_a_mean_of_codes_lies_among_them(low, kept):
+    """The RESCALE behind a bilinear RESIZE by 2 and 3, whose result is 24 (4 times 6) times the mean."""
+    operator, tensors = rescale("r", "wide", round((1 << 34) / 24), 34)
+    resize = ("RESIZE", ("x", "scale"), ("wide",), {})
+    sizes = constant("scale", [4, 2, 6, 2], "SHAPE")
+    graph = block(["x"], ["r"], [resize, operator], [value("x"), sizes, value("wide", dtype="INT32"), *tensors])
+    walk = walked(graph, {"x": known(0.5, 3, low)})
+    assert (walk.meanings["r"].low, walk.meanings["r"].high) == (kept, 127)
+    assert walk.meanings["r"].scale is None
+    assert walk.problems == []
+
+
 def test_a_wrong_zero_point_of_a_pool_is_reported_once_and_does_not_move_its_result():
     graph = block(
         ["x"],

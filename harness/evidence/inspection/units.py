@@ -330,6 +330,20 @@ def _pad(walk: Walk, operator: TosaOperator) -> Meaning:
     return replace(operand, low=min(operand.low, float(value[0])), high=max(operand.high, float(value[0])))
 
 
+def _resize(walk: Walk, operator: TosaOperator) -> Meaning:
+    """A bilinear RESIZE of integers writes weighted means, times both numerators (TOSA 1.0, RESIZE): nothing is beyond.
+
+    Its result is read as codes without a zero point, since that takes part in the mean.
+    """
+    operand, scale = walk.meaning(operator.inputs[0]), walk.constant(operator, 1)
+    if walk.block.tensors[operator.inputs[0]].dtype == walk.block.tensors[operator.outputs[0]].dtype:
+        return operand  # nearest
+    if scale is None:
+        return Meaning()
+    gain = float(scale[0]) * float(scale[2])
+    return Meaning(None, 0, operand.low * gain, operand.high * gain)
+
+
 def _wider(walk: Walk, operator: TosaOperator) -> Meaning:
     operand = walk.meaning(operator.inputs[0])
     return Meaning(operand.scale, operand.zero_point, tolerance=operand.tolerance)
@@ -392,6 +406,7 @@ _RULES: Mapping[str, Callable[[Walk, TosaOperator], Meaning]] = {
     "CONCAT": _join,
     "SELECT": _choice,
     "PAD": _pad,
+    "RESIZE": _resize,
     **dict.fromkeys((*TOSA_PICKING, "MAX_POOL2D"), _same),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), _same),
     **dict.fromkeys(("REDUCE_SUM", "ABS"), _wider),

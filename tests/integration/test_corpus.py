@@ -51,6 +51,8 @@ def replayed(tmp_path_factory):
     for names in dict.fromkeys(names for _, names in pairs):  # likewise what is compiled of a correction
         with applied(chosen(names)):
             pass
+    with watched(GraphCache()):  # and of what watches them
+        pass
     made = {(entry.name, names): result for entry in corpus() for names, result in in_one_fork(entry).items()}
     with Forked() as pool:  # what died, or was in the same fork
         left = [(entry, names) for entry, names in pairs if (entry.name, names) not in made]

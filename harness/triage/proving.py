@@ -6,7 +6,7 @@ where the finding is of the program's structure: then evidence went, and not the
 early, what comes behind it is not held against the correction.
 
 First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
-Vela's, all that may touch the graph at once, and if they take it away, the smallest part of them that does, beginning
+Vela's, all whose code the case came to at once, and if they take it away, a smallest part that does, beginning
 with those of entries that show after the same pass. So a known bug in a new bucket is recognised without anybody having
 listed the bucket. Several may be needed together, where one known bug shows once another is gone. A correction is not
 tried if the case never came to the code that it changes.
@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from harness.case.case import Graph
-from harness.case.chains import has_pattern
 from harness.corrections import corrections
 from harness.evidence.observation import CRASH, oracle_named
 from harness.triage.buckets import any_range, oracle_of, pass_of
@@ -74,7 +72,7 @@ class Prover:
     """Proves the findings of one case.
 
     :param bugs: what the corpus knows.
-    :param applicable: corrections that may touch the case's graph, by name, with the entries that each removes.
+    :param applicable: corrections whose code the case came to, by name, with the entries that each removes.
     :param again: runs the case with corrections.
     :param stock: every finding of the case without corrections.
     :param remembered: what was proved on the graph's other targets.
@@ -195,10 +193,8 @@ def counts(finding: Finding) -> bool:
     return not finding.information and not finding.known
 
 
-def applicable_corrections(
-    graph: Graph, applied: Sequence[str], bugs: Sequence[KnownBug]
-) -> Mapping[str, tuple[str, ...]]:
-    """Corrections that may touch a graph and prove a bug: name -> the entries of those bugs that it removes.
+def applicable_corrections(applied: Sequence[str], bugs: Sequence[KnownBug]) -> Mapping[str, tuple[str, ...]]:
+    """Corrections that prove a bug: name -> the entries of those bugs that it removes.
 
     :param applied: those that apply anyway.
     """
@@ -206,6 +202,6 @@ def applicable_corrections(
     found = {}
     for name, item in corrections().items():
         entries = tuple(entry for entry in item.entries if entry in there and name in there[entry].corrections)
-        if entries and name not in applied and has_pattern(graph, item.patterns):
+        if entries and name not in applied:
             found[name] = entries
     return found

@@ -145,7 +145,7 @@ def _confirmed(
     """Findings that are settled or show twice, and those that a second run does not repeat."""
     task, case = subject.task, subject.case
     stock = subject.described(*seen)
-    applicable = applicable_corrections(case.graph, task.corrections, task.known)
+    applicable = applicable_corrections(task.corrections, task.known)
     graph = case_digest(msgspec.structs.replace(case, target=""))
     prover = Prover(
         task.known,

@@ -4,17 +4,19 @@ import msgspec
 import pytest
 
 from harness.campaign.campaign import write_case
+from harness.case.case import Case, Constant, Graph, Input
 from harness.compat.releases import release_line
 from harness.triage.conditions import Condition
 from harness.triage.known import KnownBug
 from harness.workers import case_run
 from harness.workers.case_run import run_task
 from harness.workers.protocol import Task
-from tests.integration.conftest import relu_join_case
+from tests.integration.conftest import node, relu_join_case, uniform
 
 pytestmark = pytest.mark.skipif(release_line() != "default", reason="what executorch 1.5.1 does with this pattern")
 VALUES = "v1/numeric/outside-rounding/run/RewriteConvPass/*/"
 CLAMP = "v1/qparams/clamp-lost/lower/RewriteConvPass/*/aten.convolution.default"
+FOLDED = "clamped-constant-keeps-codes"
 FIX = ("fused-activation-keeps-clamp",)
 KNOWN = (
     KnownBug(entry="values", bucket=VALUES, operators=("relu", "cat"), corrections=FIX),
@@ -24,7 +26,7 @@ KNOWN = (
 
 @pytest.fixture
 def examined(tmp_path, monkeypatch):
-    """``examined(**words)``: the result of the case's task, and how often the case was examined."""
+    """``examined(**words)``: the result of a case's task, and how often the case was examined."""
     runs = []
     examine = case_run.examine
 
@@ -32,9 +34,9 @@ def examined(tmp_path, monkeypatch):
         runs.append(args)
         return examine(*args, **words)
 
-    def run(**words):
+    def run(case=None, **words):
         runs.clear()
-        task = Task(case=str(write_case(relu_join_case(), tmp_path)), probes="none", **words)
+        task = Task(case=str(write_case(case or relu_join_case(), tmp_path)), probes="none", **words)
         return run_task(task, lambda _: None), len(runs)
 
     monkeypatch.setattr(case_run, "examine", counted)
@@ -99,3 +101,20 @@ def test_a_bucket_that_showed_before_is_proved_by_a_correction_that_nobody_liste
     other = msgspec.structs.replace(KNOWN[1], entry="conv-relu-clamp-dropped", bucket=VALUES, operators=("softmax",))
     result, _ = examined(known=(other,), confirmed=(structure,))
     assert [item.state for item in result.findings if item.oracle == "qparams"] == ["known"]
+
+
+def test_a_correction_is_tried_where_the_case_came_to_its_code_whatever_its_operators_are_called(examined):
+    """acosh is drawn with a clamp in front of it, which no graph's words tell."""
+    nodes = node("n0", "acosh", "c0"), node("n1", "add", "n0", "x", alpha=1, scalar=None, side=None)
+    graph = Graph(
+        inputs=(Input(name="x", shape=(1, 4)),),
+        constants=(Constant(name="c0", shape=(1, 4), kind="full", parameters={"value": 1.0}),),
+        nodes=nodes,
+        outputs=("n1",),
+    )
+    case = Case(graph=graph, calibration={"x": uniform()}, target="TOSA-1.0+INT", recipe="a16w8")
+    folded = KnownBug(entry="clamp-of-constant-folded", bucket=VALUES, operators=("softmax",), corrections=(FOLDED,))
+    result, _ = examined(case, known=(folded,))
+    found = {item.entry for item in result.findings if item.oracle in ("numeric", "constants") and item.known}
+    assert found == {"clamp-of-constant-folded"}
+    assert not [item for item in result.findings if item.oracle == "constants" and not item.known]

@@ -172,6 +172,25 @@ def test_a_code_near_a_tie_may_be_either_neighbour():
     assert (exact.low.tolist(), exact.high.tolist()) == ([0, 0], [1, 0])
 
 
+def test_nan_may_become_any_code_and_nothing_is_claimed_of_what_is_made_of_it():
+    codes = Qparams(1.0, 3, -127, 127, "int8")
+    undefined = quantized(np.asarray([np.nan, np.inf, -np.inf, 2.0]), codes)
+    assert (undefined.low.tolist(), undefined.high.tolist()) == ([-127, 127, -127, 5], [127, 127, -127, 5])
+    values = folded(
+        snapshot(
+            placeholder("k", np.asarray([-0.25], np.float32)),
+            call("acosh", "aten.acosh.default", "%k"),
+            quantize("q", "%acosh", 1.0, 3, -127),
+            dequantize("d", "%q", 1.0, 3, -127),
+            quantize("again", "%d", 1.0, 3, -127),
+            call("amax", "aten.amax.default", "%d", [0]),
+            output("amax"),
+        )
+    )
+    assert (values["again"].low, values["again"].high) == (-127, 127)
+    assert "amax" not in values
+
+
 def test_weights_in_the_layout_of_each_operator():
     codes = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
     assert weights(codes, "CONV2D", 1).shape == (2, 4, 5, 3)

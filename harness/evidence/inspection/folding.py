@@ -50,15 +50,13 @@ def folded(graph: Snapshot) -> Mapping[str, Folded]:
 
 
 def quantized(value: Array, qparams: Qparams, axis: int | None = None) -> Folded:
-    """Codes of a float value."""
+    """Codes of a float value. NaN may become any: no standard says what its cast to an integer is."""
     steps = value.astype(np.float64) / _along(qparams.scales, value.ndim, axis)
     zero_points = _along(qparams.zero_points, value.ndim, axis)
-    slack = np.abs(steps) * TIE
+    slack = np.where(np.isfinite(steps), np.abs(steps) * TIE, 0.0)
     low, high = np.ceil(steps - slack - 0.5), np.floor(steps + slack + 0.5)
-    codes = (
-        np.clip(np.nan_to_num(end) + zero_points, qparams.qmin, qparams.qmax).astype(np.int64) for end in (low, high)
-    )
-    return Folded(*codes)
+    low, high = np.where(np.isnan(steps), -np.inf, low), np.where(np.isnan(steps), np.inf, high)
+    return Folded(*(np.clip(end + zero_points, qparams.qmin, qparams.qmax).astype(np.int64) for end in (low, high)))
 
 
 def _along(values: tuple[float, ...], rank: int, axis: int | None) -> Array:
@@ -100,7 +98,7 @@ def _crossed(node: NodeState, graph: Snapshot, found: Mapping[str, Folded]) -> F
         return None
     axis = qparams.axis if "per_channel" in node.target else None
     if is_quantize(node):
-        return quantized(source.value, qparams, axis)
+        return Folded(quantized(source.low, qparams, axis).low, quantized(source.high, qparams, axis).high)
     scales, zero_points = (_along(part, source.low.ndim, axis) for part in (qparams.scales, qparams.zero_points))
     return Folded(*(((end - zero_points) * scales).astype(np.float32) for end in (source.low, source.high)))
 

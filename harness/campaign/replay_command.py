@@ -11,6 +11,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.corrections import chosen
 from harness.evidence.observation import oracle_named
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
@@ -30,7 +31,8 @@ class Again:
     def command(self, case: str | Path, oracle: str) -> str:
         """The command line for a finding of an oracle, quoted for a shell."""
         words = ["armdiff", "replay", str(case)]
-        for name in self.corrections:
+        every = {item.name for item in chosen(("all",))}
+        for name in ["all"] if every and every == {*self.corrections} else self.corrections:
             words += ["--correction", name]
         if self.engine != "default":
             words += ["--ethos-u-engine", self.engine]

@@ -40,9 +40,12 @@ def started():
 
 @pytest.fixture
 def cluster(started):
-    """Two nodes: those that an earlier test killed were started again."""
+    """Two nodes: those that an earlier test killed were started again. (A nanny may give up on a busy machine.)"""
+    late = time.monotonic() + 120
     with distributed.Client(started, set_as_default=False) as client:
         while len(client.nthreads()) != 2 or set(client.run(os.getpid).values()) != set(pids(started)):
+            if time.monotonic() > late:
+                pytest.fail("a node that an earlier test killed was not started again")
             time.sleep(0.05)
     return started
 

@@ -13,6 +13,7 @@ from harness.case.case import Constant, encode_case
 from harness.cli.command import main
 from harness.cli.replay import sorted_out
 from harness.compat.releases import Basis
+from harness.corrections import chosen
 from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Mismatch
 from harness.reports.listing import listing
@@ -191,6 +192,14 @@ def test_an_option_is_named_only_where_the_finding_may_need_it():
     assert every.command("x.json", "numeric") == f"armdiff replay x.json {options}"
     assert every.command("x.json", "metamorphic") == f"armdiff replay x.json {options} --probes all"
     assert Again(probes="default").command("x.json", "metamorphic") == "armdiff replay x.json"
+
+
+def test_all_corrections_of_a_release_are_one_word(monkeypatch):
+    monkeypatch.setattr("harness.corrections.installed", lambda: {"executorch": "1.5.1"})
+    names = [item.name for item in chosen(["all"])]
+    assert len(names) > 20
+    assert Again(tuple(names)).command("x.json", "numeric") == "armdiff replay x.json --correction all"
+    assert Again(tuple(names[1:])).command("x.json", "numeric").count("--correction") == len(names) - 1
 
 
 def test_the_listing_ends_each_finding_with_the_command():

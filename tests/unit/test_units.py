@@ -5,6 +5,7 @@ import pytest
 
 from harness.evidence.inspection.analysis import is_homogeneous, known_meanings
 from harness.evidence.inspection.origins import Origins
+from harness.evidence.inspection.rules import RULES
 from harness.evidence.inspection.units import Meaning, Walk
 from tests.unit.artifacts import block, call, constant, dequantize, output, placeholder, rescale, trace, value
 
@@ -22,6 +23,7 @@ def walked(graph, start, decided=None, weights=None):
         lambda operator: (decided or {}).get(operator.outputs[0]),
         lambda operator: weights,
         lambda operator: True,
+        RULES,
     )
     walk.run()
     return walk

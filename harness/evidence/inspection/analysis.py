@@ -20,6 +20,7 @@ from harness.case.traits import TOSA_MOVING
 from harness.compat.snapshots import PassTrace, Qparams, base
 from harness.evidence.inspection.decisions import CLAMPS, MOVERS, RANGES, decided, is_quantize, operands
 from harness.evidence.inspection.origins import Origins, behind_moves, constant_origin, origins_of
+from harness.evidence.inspection.rules import RULES
 from harness.evidence.inspection.units import Meaning, Problem, Walk
 from harness.evidence.observation import DelegateRecord
 
@@ -83,6 +84,7 @@ def analyse(delegate: DelegateRecord) -> Analysis | None:
         lambda operator: _decided(operator, origins, trace, block),
         lambda operator: weight_scales(operator, origins, trace, block),
         lambda operator: is_homogeneous(origins.of[operator.index], origins, trace),
+        RULES,
     )
     meanings = walk.run()
     walk.problems += _output_problems(trace, block, meanings)

@@ -21,7 +21,8 @@ from harness.evidence.inspection.analysis import Analysis
 from harness.evidence.inspection.decisions import CLAMPS, clamp_bounds, decided, is_quantize
 from harness.evidence.inspection.origins import behind_moves
 from harness.evidence.inspection.ranges import CLAMP_LOST, code_of
-from harness.evidence.inspection.units import JOINS, Problem
+from harness.evidence.inspection.rules import JOINS
+from harness.evidence.inspection.units import Problem
 
 SERIALIZER = "serializer"
 

@@ -23,16 +23,10 @@ import numpy as np
 
 from harness.artifacts.tosa import BITS, TosaBlock, TosaOperator
 from harness.case.arrays import Array
-from harness.case.traits import TOSA_PICKING
 from harness.evidence.inspection.decisions import RANGES
 
 FLOAT32 = 8 * 2.0**-24
 """Relative error of the few float32 operations between PT2E's scales and a RESCALE's ratio."""
-_SUMS, _EXTREMES, _COMPARISONS = ("ADD", "SUB"), ("MAXIMUM", "MINIMUM"), ("GREATER", "GREATER_EQUAL", "EQUAL")
-JOINS = (*_SUMS, *_EXTREMES, *_COMPARISONS, "CONCAT")
-"""Operators whose operands stand for one unit."""
-SINGLE_ROUND = 1
-"""TOSA 1.0, RoundingMode: every RESCALE of ExecuTorch's integer programs rounds once."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +67,10 @@ class Problem:
     measured: Mapping[str, float | int | str] = field(default_factory=dict)
 
 
+Rule = Callable[["Walk", TosaOperator], Meaning]
+"""What an operator's result stands for, given what is known of its operands."""
+
+
 @dataclass
 class Walk:
     """The walk over one block.
@@ -81,6 +79,7 @@ class Walk:
     :param decided: meaning that PT2E gave to the result of an operator, or None.
     :param weights: scales of a convolution's weights, one a channel or one for all, or None.
     :param homogeneous: may a result's scale be inferred from its operands for this operator?
+    :param rules: what an operator's result stands for, by the operator's name (``harness.evidence.inspection.rules``).
     """
 
     block: TosaBlock
@@ -88,6 +87,7 @@ class Walk:
     decided: Callable[[TosaOperator], Meaning | None]
     weights: Callable[[TosaOperator], Array | None]
     homogeneous: Callable[[TosaOperator], bool]
+    rules: Mapping[str, Rule]
     meanings: dict[str, Meaning] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
@@ -97,7 +97,7 @@ class Walk:
         for operator in self.block.operators:
             if operator.op in ("CONST", "CONST_SHAPE"):
                 continue
-            rule = _RULES.get(operator.op)
+            rule = self.rules.get(operator.op)
             result = rule(self, operator) if rule else Meaning()
             for name in operator.outputs:
                 self.meanings[name] = self._settled(operator, name, result)
@@ -120,7 +120,7 @@ class Walk:
     def _settled(self, operator: TosaOperator, name: str, implied: Meaning) -> Meaning:
         """Compare with the decision where there is one, and go on from the decision."""
         dtype = self.block.tensors[name].dtype
-        low, high = _type_range("uint8" if implied.unsigned(dtype) else dtype)
+        low, high = type_range("uint8" if implied.unsigned(dtype) else dtype)
         bounded = replace(implied, low=max(implied.low, low), high=min(implied.high, high))
         wanted = self.decided(operator)
         if wanted is None or wanted.scale is None:
@@ -166,7 +166,7 @@ class Walk:
             return
         unsigned = what == "input" and operator.attributes.get("InputUnsigned", False)
         seen = {
-            _unsigned(int(value), self.block.tensors[operator.inputs[position]].dtype, unsigned) for value in values
+            as_unsigned(int(value), self.block.tensors[operator.inputs[position]].dtype, unsigned) for value in values
         }
         if seen != {meaning.zero_point}:
             self.report(
@@ -214,203 +214,16 @@ class Walk:
         )
 
 
-def _unsigned(value: int, dtype: str, unsigned: bool) -> int:
+def as_unsigned(value: int, dtype: str, unsigned: bool) -> int:
+    """A code of a TOSA tensor as PT2E has it."""
     return value + (1 << BITS[dtype]) if unsigned and value < 0 else value
 
 
-def _type_range(dtype: str) -> tuple[float, float]:
+def type_range(dtype: str) -> tuple[float, float]:
+    """Lowest and highest code of an integer type; infinite for any other."""
     return RANGES.get(dtype.lower(), (-np.inf, np.inf))
 
 
 def _shown(scale: Array | float) -> str:
     flat = np.asarray(scale).reshape(-1)
     return f"{flat[0]:.9g}" if flat.size == 1 else f"[{flat[0]:.9g}, … {flat.size} channels]"
-
-
-# ---- one rule an operator -------------------------------------------------------------------------------------------
-
-
-def _rescale(walk: Walk, operator: TosaOperator) -> Meaning:
-    operand = walk.meaning(operator.inputs[0])
-    multipliers, shifts, zero_points = (walk.constant(operator, position) for position in (1, 2, 4))
-    if multipliers is None or shifts is None or zero_points is None:
-        return Meaning()
-    walk.expect_zero_point(operator, 0, 3, "input")
-    flagged = bool(operator.attributes.get("InputUnsigned", False))
-    dtype = walk.block.tensors[operator.inputs[0]].dtype
-    if operand.scale is not None and operand.zero_point is not None and flagged != operand.unsigned(dtype):
-        walk.report(
-            "signedness differs",
-            operator,
-            f"RESCALE {operator.outputs[0]} reads {operator.inputs[0]} as {'un' * flagged}signed, "
-            f"its codes are {operand.low:g} to {operand.high:g}",
-        )
-    if operator.attributes.get("RoundingMode") != SINGLE_ROUND:
-        walk.report(
-            "round mode",
-            operator,
-            f"RESCALE {operator.outputs[0]} has rounding mode {operator.attributes.get('RoundingMode')}, "
-            f"not {SINGLE_ROUND} (SINGLE_ROUND)",
-        )
-    ratio = multipliers.astype(np.float64) * np.exp2(-shifts.astype(np.float64))
-    dtype = walk.block.tensors[operator.outputs[0]].dtype
-    unsigned = bool(operator.attributes.get("OutputUnsigned", False))
-    zero_point = _unsigned(int(zero_points[0]), walk.block.tensors[operator.inputs[4]].dtype, unsigned)
-    low, high = _type_range("uint8" if unsigned and dtype == "INT8" else dtype)
-    low, high = _rescaled_range(operand, ratio, zero_point, low, high)
-    if operand.scale is None or np.any(ratio == 0):
-        return Meaning(None, zero_point, low, high, bytes_unsigned=unsigned)
-    scale = np.asarray(operand.scale) / (ratio if ratio.size > 1 else ratio[0])
-    error = float(np.max(0.5 / np.abs(multipliers.astype(np.float64))))
-    return Meaning(scale, zero_point, low, high, operand.tolerance + error, unsigned)
-
-
-def _rescaled_range(operand: Meaning, ratio: Array, zero_point: int, low: float, high: float) -> tuple[float, float]:
-    if operand.zero_point is None or not np.isfinite([operand.low, operand.high]).all():
-        return low, high
-    ends = np.outer([operand.low - operand.zero_point, operand.high - operand.zero_point], ratio) + zero_point
-    # a result that is exactly a lowest code stays it: a quantize node's qmin would seem not to be enforced
-    return max(low, float(np.ceil(ends.min() - 0.5))), min(high, float(np.ceil(ends.max() + 0.5)))
-
-
-def _convolution(walk: Walk, operator: TosaOperator) -> Meaning:
-    walk.expect_zero_point(operator, 0, 3, "input")
-    operand, weights = walk.meaning(operator.inputs[0]), walk.weights(operator)
-    if operand.scale is None or weights is None:
-        return Meaning(None, 0)
-    return Meaning(np.asarray(operand.scale) * weights, 0, tolerance=operand.tolerance + FLOAT32)
-
-
-def _matmul(walk: Walk, operator: TosaOperator) -> Meaning:
-    walk.expect_zero_point(operator, 0, 2, "input")
-    walk.expect_zero_point(operator, 1, 3, "input")
-    return _product(walk, operator)
-
-
-def _product(walk: Walk, operator: TosaOperator) -> Meaning:
-    first, second = (walk.meaning(name) for name in operator.inputs[:2])
-    if first.scale is None or second.scale is None:
-        return Meaning(None, 0)
-    shift = walk.constant(operator, 2) if operator.op == "MUL" else None
-    gain = float(np.exp2(float(shift[0]))) if shift is not None and shift.size else 1.0
-    scale = np.asarray(first.scale) * np.asarray(second.scale) * gain
-    return Meaning(scale, 0, tolerance=first.tolerance + second.tolerance)
-
-
-def _sum(walk: Walk, operator: TosaOperator) -> Meaning:
-    joined = walk.same_units(operator, operator.inputs[:2])
-    return Meaning(joined.scale, joined.zero_point, tolerance=joined.tolerance)
-
-
-def _extreme(walk: Walk, operator: TosaOperator) -> Meaning:
-    return walk.same_units(operator, operator.inputs[:2])
-
-
-def _comparison(walk: Walk, operator: TosaOperator) -> Meaning:
-    walk.same_units(operator, operator.inputs[:2])
-    return Meaning()
-
-
-def _join(walk: Walk, operator: TosaOperator) -> Meaning:
-    return walk.same_units(operator, operator.inputs)
-
-
-def _choice(walk: Walk, operator: TosaOperator) -> Meaning:
-    return walk.same_units(operator, operator.inputs[1:3])
-
-
-def _same(walk: Walk, operator: TosaOperator) -> Meaning:
-    return walk.meaning(operator.inputs[0])
-
-
-def _pad(walk: Walk, operator: TosaOperator) -> Meaning:
-    operand, value = walk.meaning(operator.inputs[0]), walk.constant(operator, 2)
-    if value is None or not value.size:
-        return replace(operand, low=-np.inf, high=np.inf)
-    return replace(operand, low=min(operand.low, float(value[0])), high=max(operand.high, float(value[0])))
-
-
-def _resize(walk: Walk, operator: TosaOperator) -> Meaning:
-    """A bilinear RESIZE of integers writes weighted means, times both numerators (TOSA 1.0, RESIZE): nothing is beyond.
-
-    Its result is read as codes without a zero point, since that takes part in the mean.
-    """
-    operand, scale = walk.meaning(operator.inputs[0]), walk.constant(operator, 1)
-    if walk.block.tensors[operator.inputs[0]].dtype == walk.block.tensors[operator.outputs[0]].dtype:
-        return operand  # nearest
-    if scale is None:
-        return Meaning()
-    gain = float(scale[0]) * float(scale[2])
-    return Meaning(None, 0, operand.low * gain, operand.high * gain)
-
-
-def _wider(walk: Walk, operator: TosaOperator) -> Meaning:
-    operand = walk.meaning(operator.inputs[0])
-    return Meaning(operand.scale, operand.zero_point, tolerance=operand.tolerance)
-
-
-def _with_zero_points(walk: Walk, operator: TosaOperator) -> Meaning:
-    """NEGATE and AVG_POOL2D: zero points of operand and result are operands of their own.
-
-    Should the operand's be wrong, the result stands for what the codes then mean.
-    """
-    walk.expect_zero_point(operator, 0, 1, "input")
-    operand = walk.meaning(operator.inputs[0])
-    subtracted, added = walk.constant(operator, 1), walk.constant(operator, 2)
-    if subtracted is None or added is None:
-        return Meaning(operand.scale, None, tolerance=operand.tolerance)
-    sign = -1 if operator.op == "NEGATE" else 1
-    off = 0 if operand.zero_point is None else sign * (operand.zero_point - int(subtracted[0]))
-    return Meaning(operand.scale, int(added[0]) + off, tolerance=operand.tolerance)
-
-
-def _table(walk: Walk, operator: TosaOperator) -> Meaning:
-    """A TABLE returns only what it holds; a 16-bit one with 7 fractional bits, around zero."""
-    entries = walk.constant(operator, 1)
-    if entries is None:
-        return Meaning()
-    low, high = float(entries.min()), float(entries.max())
-    if entries.size == 256:
-        return Meaning(None, None, low, high)
-    return Meaning(None, 0, low * 128, high * 128)
-
-
-def _clamp(walk: Walk, operator: TosaOperator) -> Meaning:
-    operand = walk.meaning(operator.inputs[0])
-    dtype = walk.block.tensors[operator.inputs[0]].dtype
-    low, high = (_bound(operator.attributes.get(key, ()), dtype) for key in ("MinVal", "MaxVal"))
-    return replace(
-        operand,
-        low=operand.low if low is None else max(operand.low, low),
-        high=operand.high if high is None else min(operand.high, high),
-    )
-
-
-def _bound(raw: tuple[int, ...], dtype: str) -> float | None:
-    types = {"INT8": "<i1", "INT16": "<i2", "INT32": "<i4", "FP32": "<f4"}
-    data = bytes(int(byte) & 0xFF for byte in raw)
-    width = BITS.get(dtype, 0) // 8
-    if dtype not in types or len(data) < width:
-        return None
-    return float(np.frombuffer(data[:width], types[dtype])[0])
-
-
-_RULES: Mapping[str, Callable[[Walk, TosaOperator], Meaning]] = {
-    "RESCALE": _rescale,
-    **dict.fromkeys(("CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"), _convolution),
-    "MATMUL": _matmul,
-    "MUL": _product,
-    **dict.fromkeys(_SUMS, _sum),
-    **dict.fromkeys(_EXTREMES, _extreme),
-    **dict.fromkeys(_COMPARISONS, _comparison),
-    "CONCAT": _join,
-    "SELECT": _choice,
-    "PAD": _pad,
-    "RESIZE": _resize,
-    **dict.fromkeys((*TOSA_PICKING, "MAX_POOL2D"), _same),
-    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), _same),
-    **dict.fromkeys(("REDUCE_SUM", "ABS"), _wider),
-    **dict.fromkeys(("NEGATE", "AVG_POOL2D"), _with_zero_points),
-    "CLAMP": _clamp,
-    "TABLE": _table,
-}

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,30 @@ def test_slices_of_a_constant_are_expected_piece_by_piece(observed, operator, wo
     judged = list(judged_constants(analyse(delegate)))
     assert {item.verdict for item in judged} == {"right"}
     assert {item.origin for item in judged} >= {"getitem", "getitem_1"}
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_constant_that_is_expanded_is_expected_as_often(observed, off):
+    """A ramp is expanded. A pass makes a repeat of that, and folds it; its metadata is that of what is expanded."""
+    case = Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(4, 8)),),
+            constants=(
+                Constant(name="c0", shape=(4, 8), kind="ramp", parameters={"dim": 0, "start": -4.0, "stop": 2.0}),
+            ),
+            nodes=(node("n0", "cat", "c0", "x", dim=0),),
+            outputs=("n0",),
+        ),
+        calibration={"x": uniform()},
+    )
+    [delegate] = observed(case).lowering.delegates
+    analysis = analyse(delegate)
+    [name] = [name for name, tensor in analysis.block.tensors.items() if tensor.data and tensor.shape == (4, 8)]
+    tensor = analysis.block.tensors[name]
+    other = replace(tensor, data=bytes([tensor.data[0] ^ off, *tensor.data[1:]]))
+    block = replace(analysis.block, tensors={**analysis.block.tensors, name: other})
+    [judged] = [item for item in judged_constants(replace(analysis, block=block)) if item.tensor == name]
+    assert (judged.verdict, judged.origin) == (("right", "wrong")[off], "aten_expand_copy_default")
 
 
 def test_what_fills_up_a_strided_slice_is_not_taken_for_its_value(observed):

@@ -36,6 +36,7 @@ PARAMETERS: Mapping[str, tuple[int, ...]] = {
 }
 """Operands that the ``qparams`` oracle judges."""
 FEW = 8
+EXPANDING = ("expand", "expand_copy")
 INDEXING = ("index", "index_put", "index_copy", "index_select")
 
 
@@ -249,7 +250,8 @@ def _data(
         return JudgedConstant(tensor.name, "unmatched", message="made by a pass from no node of the quantized graph")
     if operator is not None and _is_filler(analysis, tensor, operator, origin):
         return JudgedConstant(tensor.name, "unmatched", message=f"fills up what {origin} leaves out again")
-    problems = [_against(analysis, tensor, name, values) for name in (origin, *_like(analysis, origin, values))]
+    candidates = (origin, *_like(analysis, origin, values), *_expanded(analysis, tensor, origin, values))
+    problems = [_against(analysis, tensor, name, values) for name in candidates]
     return next(
         (item for item in problems if item.verdict == "right"), problems[-1] if len(problems) > 1 else problems[0]
     )
@@ -272,6 +274,20 @@ def _like(analysis: Analysis, origin: str, values: Mapping[str, Folded]) -> tupl
         return ()
     readers = analysis.trace.start.users.get(origin, ())
     return tuple(reader.name for reader in readers if reader.name in values)
+
+
+def _expanded(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> Iterator[str]:
+    """Constants that a value is expanded to: the repeat that a pass makes of an expand bears that value's metadata."""
+    size, start = tensor.values().size, analysis.trace.start
+    if origin not in values or values[origin].value.size == size:
+        return
+    waiting = [origin]
+    while waiting:
+        for reader in start.users.get(waiting.pop(), ()):
+            if is_quantize(reader) or is_dequantize(reader):
+                waiting.append(reader.name)
+            elif base(reader) in EXPANDING and reader.name in values and values[reader.name].value.size == size:
+                yield reader.name
 
 
 def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:

@@ -25,13 +25,6 @@ def test_a_stored_certificate_is_of_the_correction_as_it_is(file):
     assert not found.patch or file.with_name(found.patch).exists()
 
 
-REFUSED = {"bilinear-resize-keeps-scale-factor", "conv-transpose-int4-axis", "u55-right-shift-rejected"}
-"""Refused with all other corrections only, for a gap of one of those (docs/corrections.md, "Refused")."""
-
-
-def test_every_correction_that_the_default_line_needs_has_a_certificate_or_is_told_of():
+def test_every_correction_that_the_default_line_needs_has_a_certificate():
     needed = {item.name for item in chosen(("all",)) if item.for_release("1.5.1")}
-    stored = {file.stem for file in STORED if file.parent.name == "default"}
-    assert needed - stored == REFUSED
-    told = (Path(__file__).parents[2] / "docs" / "corrections.md").read_text()
-    assert all(f"`{name}`" in told for name in REFUSED)
+    assert needed == {file.stem for file in STORED if file.parent.name == "default"} & needed

@@ -2,6 +2,7 @@
 
 import textwrap
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -188,6 +189,32 @@ def test_a_flattened_tree_leaves_no_garbage_and_is_the_same():
     assert tree_flatten(tree, is_leaf=lambda item: item == (2, 3))[0] == [1, (2, 3), None]
     assert tree_unflatten(*tree_flatten(tree)) == tree
     assert gc.collect() == 0
+
+
+def test_kernels_of_composite_operators_are_registered_once_and_given_back():
+    import torch
+    from torch._subclasses import fake_impls
+    from torch.export import exported_program
+
+    table = exported_program.default_decompositions().materialize()
+    decompositions, _ = exported_program._split_decomp_table_to_cia_and_python_decomp(table)
+    kind = torch._ops.OpOverload
+    assert len(decompositions) > 500
+    before = {op: dict(op.py_kernels) for op in decompositions}
+    seen, fakes = [], []
+    for _ in range(2):
+        watched = mock.patch.object(kind, "py_impl", autospec=True, side_effect=kind.py_impl)
+        with watched as registered, exported_program._override_composite_implicit_decomp(decompositions):
+            seen.append({op: dict(op.py_kernels) for op in decompositions})
+            fakes.append({op for op in decompositions if op in fake_impls.op_implementations_dict})
+        assert {op: dict(op.py_kernels) for op in decompositions} == before
+    assert not registered.called
+    assert seen[0] == seen[1] != before
+    assert fakes[0] == fakes[1] != set()
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    other = dict.fromkeys(decompositions, print)
+    with exported_program._override_composite_implicit_decomp(other):  # another decomposition is another kernel
+        assert {op.py_kernels[composite] for op in other} == {print}
 
 
 def test_libraries_operators_are_looked_for_again_when_there_are_more():

@@ -2,15 +2,13 @@
 
 ``torch.fx.GraphModule.recompile`` writes the Python code of a graph and compiles it, whenever a pass is done with it:
 a fifth of the passes' time. The passes interpret the graph and never call that code. ``write_code_when_called`` has it
-written when the module is called, its code asked for, or the module copied by pickle; as
-``torch.fx._lazy_graph_module`` does it for passes of inductor. Only inside ``ArmPassManager._transform`` and
-``transform_for_annotation_pipeline`` (seen in 1.1.0 to 1.5.1): elsewhere torch reads the signature of the code, for
-names of arguments.
+written when ``forward`` is read (to call it, or for the names of its arguments), the code asked for, or the module
+copied by pickle; as ``torch.fx._lazy_graph_module`` does it for passes of inductor.
 
-Of the code that is written outside of these, nine texts in ten are the same as an earlier one of the same graph.
+Of the code that is written all the same, nine texts in ten are the same as an earlier one of the same graph.
 ``compile_code_once`` compiles a text once; each module has its own name for it, as ever.
 
-Imports torch and executorch: only worker processes import this module.
+Imports torch: only worker processes import this module.
 """
 
 from __future__ import annotations
@@ -20,68 +18,60 @@ from functools import lru_cache, wraps
 from types import CodeType
 from typing import Any
 
-from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
 from torch.fx import GraphModule, graph_module
 from torch.fx.graph import _PyTreeCodeGen
 
-_inside = 0
-
 
 def write_code_when_called() -> None:
-    """From now on, graphs that Arm passes leave have no code until it is needed."""
-    at_once, reduced = GraphModule.recompile, GraphModule.__reduce__
+    """From now on, graphs have no code until it is needed."""
+    at_once, reduced, shown = GraphModule.recompile, GraphModule.__reduce__, GraphModule.__str__
     code = GraphModule.code.fget
     assert code is not None
 
-    def forward(module: Any, *args: Any, **kwargs: Any) -> Any:
-        at_once(module)
-        return module(*args, **kwargs)
+    class Unwritten:
+        """The ``forward`` of a module whose code is not written: reading it writes the code."""
+
+        def __init__(self, module: GraphModule) -> None:
+            self.module = module
+
+        def __get__(self, instance: GraphModule | None, owner: type[GraphModule]) -> Any:
+            at_once(self.module)
+            return (instance or owner).forward
 
     def written(module: Any) -> None:
-        if type(module).forward is forward:
+        if isinstance(vars(type(module)).get("forward"), Unwritten):
             at_once(module)
 
     @wraps(at_once)
-    def recompile(module: Any) -> Any:
-        if not _inside:
-            return at_once(module)
+    def recompile(module: Any) -> None:
         if isinstance(module._graph._codegen, _PyTreeCodeGen):
             module._in_spec = module._graph._codegen.pytree_info.in_spec
             module._out_spec = module._graph._codegen.pytree_info.out_spec
-        type(module).forward = forward
-        return None
-
-    def unwritten(pipeline: Any) -> Any:
-        @wraps(pipeline)
-        def transforming(manager: Any, *args: Any, **kwargs: Any) -> Any:
-            global _inside
-            _inside += 1
-            try:
-                return pipeline(manager, *args, **kwargs)
-            finally:
-                _inside -= 1
-
-        return transforming
-
-    def annotating(manager: Any, *args: Any, **kwargs: Any) -> Any:
-        result = unannotated(manager, *args, **kwargs)
-        written(result)
-        return result
+        type(module).forward = Unwritten(module)
+        for inner in module.children():
+            if isinstance(inner, GraphModule):
+                inner.recompile()
 
     def reduce(module: Any) -> Any:
         written(module)
-        return reduced(module)
+        GraphModule.recompile = at_once  # whose result it needs
+        try:
+            return reduced(module)
+        finally:
+            GraphModule.recompile = recompile
 
     def code_of(module: Any) -> str:
         written(module)
         return str(code(module))
 
+    def text_of(module: Any) -> str:
+        written(module)
+        return str(shown(module))
+
     GraphModule.recompile = recompile
     GraphModule.code = property(code_of)
     GraphModule.__reduce__ = reduce
-    ArmPassManager._transform = unwritten(ArmPassManager._transform)
-    unannotated = unwritten(ArmPassManager.transform_for_annotation_pipeline)
-    ArmPassManager.transform_for_annotation_pipeline = wraps(unannotated)(annotating)
+    GraphModule.__str__ = text_of
 
 
 @lru_cache(64)

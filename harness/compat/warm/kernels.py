@@ -27,7 +27,8 @@ class _Overridden:
     """What an override makes of an operator.
 
     :param before: its kernels without the override.
-    :param fake: how fake tensors run it while that lasts; None if the override leaves that alone.
+    :param fake: how fake tensors run it while that lasts; None if the override found a rule of torch's own, which it
+        lets be, and takes away with its own.
     """
 
     before: Mapping[Any, Any]
@@ -45,14 +46,14 @@ def override_once() -> None:
     @contextmanager
     def override(decompositions: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
         known, new, names = {}, {}, {op: _name(how) for op, how in decompositions.items()}
+        fakes = fake_impls.op_implementations_dict
         for op, how in decompositions.items():
             item = kept.get((op, names[op]))
-            if item is not None and item.before == op.py_kernels:
+            if item is not None and item.before == op.py_kernels and (item.fake is not None or op in fakes):
                 known[op] = item
             else:
                 new[op] = how
         before = {op: dict(op.py_kernels) for op in new}
-        fakes = fake_impls.op_implementations_dict
         ruled = {op for op in new if op in fakes}
         try:
             for op, item in known.items():

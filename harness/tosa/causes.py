@@ -77,7 +77,7 @@ class Causes:
 
     :param findings: of the run; what is proved to be known on the way says so.
     :param programs: by ``case`` of the findings.
-    :ivar found: the causes by fingerprint.
+    :ivar found: the causes by fingerprint; by entry, where a condition told it before the program was smallest.
     :ivar left: findings that were not reduced for want of time.
     """
 
@@ -107,7 +107,9 @@ class Causes:
             cause = reducer.cause(self.programs[finding.case], finding)
             if cause is not None:
                 self.findings[place] = marked(finding, cause)
-                self.found.setdefault(cause.fingerprint, cause).shown_by.append(self.findings[place])
+                self.found.setdefault(cause.fingerprint or cause.finding.entry, cause).shown_by.append(
+                    self.findings[place]
+                )
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Reducer:
             program,
             finding,
             same=same,
+            enough=lambda candidate: not finding.known and classified(candidate, bugs).known,
             seconds=self.seconds,
             most=self.most,
             judging=self._judge_of(finding),
@@ -161,7 +164,13 @@ class Reducer:
         return (having or [*self.velas])[-1]
 
     def _told(self, small: Reduced, version: str) -> Cause:
-        """Try what the fingerprint needs to know, and on which accelerators and Velas it shows."""
+        """Try what the fingerprint needs to know, and on which accelerators and Velas it shows; of what a condition
+        proves only the latter.
+        """
+        if (proved := classified(small.finding, self.bugs[version])).known:
+            velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
+            target = (small.finding.target,)
+            return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)
         wider = generalisations(small.program)
         others = [name for name in FAMILIES.values() if not _same_family(name, small.finding.target)]
         asked = [(program, small.finding.target) for program in wider.values()]

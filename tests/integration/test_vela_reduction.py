@@ -89,6 +89,16 @@ def test_a_bug_of_vela_ends_at_its_two_operators_the_same_way_twice():
     assert found[0].program.by_name["x0"].shape == (1, 1)
 
 
+def test_what_is_proved_on_the_way_need_not_become_smaller():
+    finding = next(item for item in findings(AMAX_PADDED) if item.oracle == "numeric")
+    smallest, first = reduced(AMAX_PADDED, finding), reduced(AMAX_PADDED, finding, enough=lambda _: True)
+    assert smallest is not None
+    assert first is not None
+    assert first.ended
+    assert first.tried < smallest.tried
+    assert first.finding.bucket == finding.bucket
+
+
 def test_one_fault_in_two_programs_has_one_fingerprint():
     """The second has a pool before the operator, another rank behind it and a TRANSPOSE beside it."""
     pooled = Program(

@@ -39,6 +39,8 @@ import msgspec
 from harness.case.place import INPUT, Fact, GraphKind, Place, PlacedOperator
 
 THROUGH = "RESCALE|RESHAPE|TRANSPOSE|IDENTITY|CAST"
+ANY = "*"
+"""In place of names: every operator may be gone through. What a bug of the memory's size destroys may be anywhere."""
 MOST_SKIPPED = 6
 """Operators of ``through`` between two of the path, at the most."""
 _TERM = re.compile(r"^(\w+) (==|!=|<=|>=|<|>|in) (\S+)$")
@@ -90,7 +92,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     :param path: operators on one line of data flow, as ``element`` reads them.
     :param at: terms about the facts of the place itself.
-    :param through: names of the operators that may stand between those of the path, joined by ``|``.
+    :param through: names of the operators that may stand between those of the path, joined by ``|``, or ``*``.
     :param shows: the findings that it speaks of, as ``oracle/kind`` or ``oracle``; none: see ``Known``.
     :param graph: which kind of graph it speaks of.
     :param whole: the place is a smallest program, and nothing else is in it (``KnownBug.proof`` asks for the former).
@@ -191,7 +193,10 @@ class _Search:
         """Is everything on the line, but for inputs and what is gone through?"""
         line = {index for part in parts for index in part}
         beside = (item.op for index, item in enumerate(self.place.operators) if index not in line)
-        return all(op == INPUT or op in self.through for op in beside)
+        return all(op == INPUT or self._goes_through(op) for op in beside)
+
+    def _goes_through(self, op: str) -> bool:
+        return op in self.through or ANY in self.through
 
     def _lines(self, parts: tuple[tuple[int, ...], ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
         """Lines that begin with these parts: an operator of the path each, after what is gone through before it."""
@@ -208,7 +213,7 @@ class _Search:
         while waiting:
             way = waiting.pop()
             yield way
-            if self.place.operators[way[-1]].op in self.through and len(way) <= MOST_SKIPPED:
+            if self._goes_through(self.place.operators[way[-1]].op) and len(way) <= MOST_SKIPPED:
                 waiting += [(*way, reader) for reader in self.readers[way[-1]]]
 
     def _passes_here(self, parts: tuple[tuple[int, ...], ...]) -> bool:
@@ -221,14 +226,14 @@ class _Search:
         return bool(wanted & ({index for part in parts for index in part} | behind | self._before(parts[0][0])))
 
     def _all_through(self, way: tuple[int, ...]) -> bool:
-        return all(self.place.operators[index].op in self.through for index in way)
+        return all(self._goes_through(self.place.operators[index].op) for index in way)
 
     def _before(self, index: int) -> set[int]:
         found: set[int] = set()
         waiting = [*self.place.operators[index].reads]
         while waiting:
             source = waiting.pop()
-            if self.place.operators[source].op in self.through and source not in found:
+            if self._goes_through(self.place.operators[source].op) and source not in found:
                 found.add(source)
                 waiting += self.place.operators[source].reads
         return found
@@ -253,7 +258,7 @@ class _Search:
         return set(reads) | {index for source in reads for index in self._made_of(source)}
 
     def _made_of(self, index: int) -> set[int]:
-        if self.place.operators[index].op not in self.through:
+        if not self._goes_through(self.place.operators[index].op):
             return set()
         reads = self.place.operators[index].reads
         return set(reads) | {other for source in reads for other in self._made_of(source)}

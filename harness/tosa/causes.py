@@ -32,6 +32,7 @@ from harness.tosa.program import Program, chain
 from harness.tosa.reducing import SECONDS, Reduced, reduced
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import any_family
+from harness.triage.conditions import ANY, Condition
 from harness.triage.findings import Finding
 from harness.triage.known import BY_REDUCTION, KnownBug, classified, shown_kind
 
@@ -150,7 +151,7 @@ class Reducer:
             judging=self._judge_of(finding),
             vela=self.velas[version],
         )
-        return None if small is None else self._told(small, version)
+        return None if small is None else self._told(small, version, _without_others(bugs, there))
 
     def _judge_of(self, finding: Finding) -> Judge:
         """How a finding is seen: one between twins with that twin alone."""
@@ -163,11 +164,11 @@ class Reducer:
         having = [version for version in self.velas if states.get(version, "yes") == "yes"]
         return (having or [*self.velas])[-1]
 
-    def _told(self, small: Reduced, version: str) -> Cause:
+    def _told(self, small: Reduced, version: str, bugs: Sequence[KnownBug]) -> Cause:
         """Try what the fingerprint needs to know, and on which accelerators and Velas it shows; of what a condition
         proves only the latter.
         """
-        if (proved := classified(small.finding, self.bugs[version])).known:
+        if (proved := classified(small.finding, bugs)).known:
             velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
             target = (small.finding.target,)
             return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)
@@ -179,7 +180,7 @@ class Reducer:
         text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
         families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
         velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
-        marked = classified(msgspec.structs.replace(small.finding, fingerprint=text), self.bugs[version])
+        marked = classified(msgspec.structs.replace(small.finding, fingerprint=text), bugs)
         return Cause(
             text, small.program, marked, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
         )
@@ -237,10 +238,25 @@ def _entries_there(program: Program, bugs: Sequence[KnownBug]) -> set[str]:
     """
     block = decode_tosa(to_flatbuffer(program)).main
     place = tosa_place(block, [name for step in program.operators for name in step.outputs], {})
-    patterns = [
-        (bug.entry, msgspec.structs.replace(item, at=())) for bug in bugs for item in bug.conditions if item.path
-    ]
+    patterns = [(bug.entry, _anywhere(item)) for bug in bugs for item in bug.conditions if item.path]
     return {entry for entry, pattern in patterns if place is not None and pattern.holds(place)}
+
+
+def _anywhere(condition: Condition) -> Condition:
+    """The pattern alone; of what speaks of smallest programs with anything between its operators."""
+    if not condition.whole:
+        return msgspec.structs.replace(condition, at=())
+    return msgspec.structs.replace(condition, at=(), whole=False, through=ANY)
+
+
+def _without_others(bugs: Sequence[KnownBug], there: set[str]) -> list[KnownBug]:
+    """What may prove a reduced finding: no pattern on smallest programs that the program did not have itself."""
+    return [
+        bug
+        if bug.entry in there
+        else msgspec.structs.replace(bug, conditions=tuple(item for item in bug.conditions if not item.whole))
+        for bug in bugs
+    ]
 
 
 def _shows(result: Result, finding: Finding) -> bool:

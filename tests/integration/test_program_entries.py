@@ -83,6 +83,8 @@ def test_what_the_installed_vela_does_not_have_is_known_with_one_that_has_it(fol
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda item: item.name)
 def test_its_files_are_there_and_say_the_same(folder: Path):
+    for condition in read_program_bug(folder).conditions:
+        condition.check()
     program = from_flatbuffer((folder / "program.tosa").read_bytes())
     assert to_flatbuffer(program)
     assert encode(program)

@@ -121,6 +121,7 @@ class Reducer:
     :param velas: version -> folder (None: the installed one), the oldest first.
     :param seconds: processor time for each reduction; ``most``: candidates.
     :param judging: how programs are judged; tests plant faults into it.
+    :param hasty: a program that a condition proves need not become smaller: who only asks what is known is told sooner.
     """
 
     bugs: Mapping[str, Sequence[KnownBug]]
@@ -128,6 +129,7 @@ class Reducer:
     seconds: float = SECONDS
     judging: Judge = judge
     most: int | None = None
+    hasty: bool = False
 
     def cause(self, program: Program, finding: Finding) -> Cause | None:
         """The cause of one finding; None if it does not show again."""
@@ -145,7 +147,7 @@ class Reducer:
             program,
             finding,
             same=same,
-            enough=lambda candidate: not finding.known and classified(candidate, bugs).known,
+            enough=lambda candidate: self.hasty and not finding.known and classified(candidate, bugs).known,
             seconds=self.seconds,
             most=self.most,
             judging=self._judge_of(finding),
@@ -165,10 +167,10 @@ class Reducer:
         return (having or [*self.velas])[-1]
 
     def _told(self, small: Reduced, version: str, bugs: Sequence[KnownBug]) -> Cause:
-        """Try what the fingerprint needs to know, and on which accelerators and Velas it shows; of what a condition
-        proves only the latter.
+        """Try what the fingerprint needs to know, and on which accelerators and Velas it shows; in haste of what a
+        condition proves only the latter.
         """
-        if (proved := classified(small.finding, bugs)).known:
+        if self.hasty and (proved := classified(small.finding, bugs)).known:
             velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
             target = (small.finding.target,)
             return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)

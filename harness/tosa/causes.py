@@ -20,6 +20,7 @@ import msgspec
 
 from harness.artifacts.tosa import decode_tosa
 from harness.case.chains import contains_in_order
+from harness.case.place import Fact, Place
 from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
 from harness.evidence.inspection.surroundings import tosa_place
@@ -182,7 +183,7 @@ class Reducer:
         text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
         families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
         velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
-        marked = classified(msgspec.structs.replace(small.finding, fingerprint=text), bugs)
+        marked = classified_as_smallest(msgspec.structs.replace(small.finding, fingerprint=text), small.program, bugs)
         return Cause(
             text, small.program, marked, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
         )
@@ -238,10 +239,29 @@ def _entries_there(program: Program, bugs: Sequence[KnownBug]) -> set[str]:
     Cuts bring operators together that were apart: what a candidate has of a known bug without the program having it
     was made by a cut.
     """
-    block = decode_tosa(to_flatbuffer(program)).main
-    place = tosa_place(block, [name for step in program.operators for name in step.outputs], {})
+    place = _whole_place(program)
     patterns = [(bug.entry, _anywhere(item)) for bug in bugs for item in bug.conditions if item.path]
     return {entry for entry, pattern in patterns if place is not None and pattern.holds(place)}
+
+
+def _whole_place(program: Program, facts: Mapping[str, Fact] | None = None) -> Place | None:
+    """All of a program as the place."""
+    block = decode_tosa(to_flatbuffer(program)).main
+    return tosa_place(block, [name for step in program.operators for name in step.outputs], facts or {})
+
+
+def classified_as_smallest(finding: Finding, program: Program, bugs: Sequence[KnownBug]) -> Finding:
+    """The finding in its state; where its place is a part of the program only, patterns on all of it are asked, too."""
+    found = classified(finding, bugs)
+    if found.known or finding.place is None:
+        return found
+    patterns = [
+        msgspec.structs.replace(bug, conditions=tuple(item for item in bug.conditions if item.whole), fingerprints=())
+        for bug in bugs
+    ]
+    whole = msgspec.structs.replace(finding, place=_whole_place(program, finding.place.facts))
+    told = classified(whole, patterns)
+    return msgspec.structs.replace(told, place=finding.place) if told.known else found
 
 
 def _anywhere(condition: Condition) -> Condition:

@@ -34,6 +34,7 @@ from harness.tosa.program import Program
 from harness.tosa.simplifying import CUTS, candidates, canonical
 from harness.triage.conditions import THROUGH
 from harness.triage.findings import Finding
+from harness.triage.known import shown_kind
 
 SECONDS = 60.0
 """Processor time that a reduction may take: what it comes to does not depend on what else the machine does."""
@@ -147,7 +148,7 @@ def _shown(
     program: Program, finding: Finding, same: Same, judging: Judge, vela: Path | None
 ) -> tuple[int, Aim, Finding] | None:
     """A seed with which the program shows the finding, and the aim; where its place is named otherwise in another
-    run, what is named then is kept.
+    run, or what is wrong with it (Vela lays out memory otherwise), what is named then is kept.
     """
     aim, alike = aim_of(finding), None
     plan = Plan(lambda _: (finding.target, [program]), most=_SEEDS * BLOCK, judge=judging, vela=vela)
@@ -155,7 +156,7 @@ def _shown(
         for found in result.findings:
             if same(found) and aim.met_by(found):
                 return result.block, aim_of(found), found
-            if alike is None and same(found) and (found.oracle, found.kind) == (aim.oracle, aim.kind):
+            if alike is None and same(found) and shown_kind(found) == shown_kind(finding):
                 alike = result.block, aim_of(found), found
     return alike
 

@@ -18,6 +18,8 @@ from typing import Literal
 
 import msgspec
 
+INPUT = "INPUT"
+"""The operator of a place that stands for an input of the graph."""
 Fact = int | float | str
 GraphKind = Literal["tosa", "aten"]
 

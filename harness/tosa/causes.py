@@ -20,6 +20,7 @@ import msgspec
 
 from harness.artifacts.tosa import decode_tosa
 from harness.case.chains import contains_in_order
+from harness.case.place import Fact, Place
 from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
 from harness.evidence.inspection.surroundings import tosa_place
@@ -32,6 +33,7 @@ from harness.tosa.program import Program, chain
 from harness.tosa.reducing import SECONDS, Reduced, reduced
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import any_family
+from harness.triage.conditions import ANY, Condition
 from harness.triage.findings import Finding
 from harness.triage.known import BY_REDUCTION, KnownBug, classified, shown_kind
 
@@ -77,7 +79,7 @@ class Causes:
 
     :param findings: of the run; what is proved to be known on the way says so.
     :param programs: by ``case`` of the findings.
-    :ivar found: the causes by fingerprint.
+    :ivar found: the causes by fingerprint; by entry, where a condition told it before the program was smallest.
     :ivar left: findings that were not reduced for want of time.
     """
 
@@ -107,7 +109,9 @@ class Causes:
             cause = reducer.cause(self.programs[finding.case], finding)
             if cause is not None:
                 self.findings[place] = marked(finding, cause)
-                self.found.setdefault(cause.fingerprint, cause).shown_by.append(self.findings[place])
+                self.found.setdefault(cause.fingerprint or cause.finding.entry, cause).shown_by.append(
+                    self.findings[place]
+                )
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ class Reducer:
     :param velas: version -> folder (None: the installed one), the oldest first.
     :param seconds: processor time for each reduction; ``most``: candidates.
     :param judging: how programs are judged; tests plant faults into it.
+    :param hasty: a program that a condition proves need not become smaller: who only asks what is known is told sooner.
     """
 
     bugs: Mapping[str, Sequence[KnownBug]]
@@ -125,6 +130,7 @@ class Reducer:
     seconds: float = SECONDS
     judging: Judge = judge
     most: int | None = None
+    hasty: bool = False
 
     def cause(self, program: Program, finding: Finding) -> Cause | None:
         """The cause of one finding; None if it does not show again."""
@@ -142,12 +148,13 @@ class Reducer:
             program,
             finding,
             same=same,
+            enough=lambda candidate: self.hasty and not finding.known and classified(candidate, bugs).known,
             seconds=self.seconds,
             most=self.most,
             judging=self._judge_of(finding),
             vela=self.velas[version],
         )
-        return None if small is None else self._told(small, version)
+        return None if small is None else self._told(small, version, _without_others(bugs, there))
 
     def _judge_of(self, finding: Finding) -> Judge:
         """How a finding is seen: one between twins with that twin alone."""
@@ -160,8 +167,14 @@ class Reducer:
         having = [version for version in self.velas if states.get(version, "yes") == "yes"]
         return (having or [*self.velas])[-1]
 
-    def _told(self, small: Reduced, version: str) -> Cause:
-        """Try what the fingerprint needs to know, and on which accelerators and Velas it shows."""
+    def _told(self, small: Reduced, version: str, bugs: Sequence[KnownBug]) -> Cause:
+        """Try what the fingerprint needs to know, and on which accelerators and Velas it shows; in haste of what a
+        condition proves only the latter.
+        """
+        if self.hasty and (proved := classified(small.finding, bugs)).known:
+            velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
+            target = (small.finding.target,)
+            return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)
         wider = generalisations(small.program)
         others = [name for name in FAMILIES.values() if not _same_family(name, small.finding.target)]
         asked = [(program, small.finding.target) for program in wider.values()]
@@ -170,7 +183,7 @@ class Reducer:
         text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
         families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
         velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
-        marked = classified(msgspec.structs.replace(small.finding, fingerprint=text), self.bugs[version])
+        marked = classified_as_smallest(msgspec.structs.replace(small.finding, fingerprint=text), small.program, bugs)
         return Cause(
             text, small.program, marked, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
         )
@@ -226,12 +239,46 @@ def _entries_there(program: Program, bugs: Sequence[KnownBug]) -> set[str]:
     Cuts bring operators together that were apart: what a candidate has of a known bug without the program having it
     was made by a cut.
     """
-    block = decode_tosa(to_flatbuffer(program)).main
-    place = tosa_place(block, [name for step in program.operators for name in step.outputs], {})
-    patterns = [
-        (bug.entry, msgspec.structs.replace(item, at=())) for bug in bugs for item in bug.conditions if item.path
-    ]
+    place = _whole_place(program)
+    patterns = [(bug.entry, _anywhere(item)) for bug in bugs for item in bug.conditions if item.path]
     return {entry for entry, pattern in patterns if place is not None and pattern.holds(place)}
+
+
+def _whole_place(program: Program, facts: Mapping[str, Fact] | None = None) -> Place | None:
+    """All of a program as the place."""
+    block = decode_tosa(to_flatbuffer(program)).main
+    return tosa_place(block, [name for step in program.operators for name in step.outputs], facts or {})
+
+
+def classified_as_smallest(finding: Finding, program: Program, bugs: Sequence[KnownBug]) -> Finding:
+    """The finding in its state; where its place is a part of the program only, patterns on all of it are asked, too."""
+    found = classified(finding, bugs)
+    if found.known or finding.place is None:
+        return found
+    patterns = [
+        msgspec.structs.replace(bug, conditions=tuple(item for item in bug.conditions if item.whole), fingerprints=())
+        for bug in bugs
+    ]
+    whole = msgspec.structs.replace(finding, place=_whole_place(program, finding.place.facts))
+    told = classified(whole, patterns)
+    return msgspec.structs.replace(told, place=finding.place) if told.known else found
+
+
+def _anywhere(condition: Condition) -> Condition:
+    """The pattern alone; of what speaks of smallest programs with anything between its operators."""
+    if not condition.whole:
+        return msgspec.structs.replace(condition, at=())
+    return msgspec.structs.replace(condition, at=(), whole=False, through=ANY)
+
+
+def _without_others(bugs: Sequence[KnownBug], there: set[str]) -> list[KnownBug]:
+    """What may prove a reduced finding: no pattern on smallest programs that the program did not have itself."""
+    return [
+        bug
+        if bug.entry in there
+        else msgspec.structs.replace(bug, conditions=tuple(item for item in bug.conditions if not item.whole))
+        for bug in bugs
+    ]
 
 
 def _shows(result: Result, finding: Finding) -> bool:

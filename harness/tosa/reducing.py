@@ -34,6 +34,7 @@ from harness.tosa.program import Program
 from harness.tosa.simplifying import CUTS, candidates, canonical
 from harness.triage.conditions import THROUGH
 from harness.triage.findings import Finding
+from harness.triage.known import shown_kind
 
 SECONDS = 60.0
 """Processor time that a reduction may take: what it comes to does not depend on what else the machine does."""
@@ -113,6 +114,7 @@ def reduced(
     finding: Finding,
     *,
     same: Same = lambda finding: True,
+    enough: Same = lambda finding: False,
     seconds: float = SECONDS,
     most: int | None = None,
     judging: Judge = judge,
@@ -121,6 +123,7 @@ def reduced(
     """Cut a program while it shows a finding.
 
     :param same: what else must hold for a candidate's finding.
+    :param enough: says of what a smaller program shows that it need not become any smaller.
     :param seconds: processor time after which to stop, with what there is.
     :param most: candidates after which to stop.
     :param judging: how programs are judged; tests plant faults into it.
@@ -135,7 +138,7 @@ def reduced(
     so_far = _SoFar(program, first)
     ended = False
     while not ended and (most is None or so_far.tried < most) and (left := before + seconds - children_seconds()) > 0:
-        ended = _went_on(so_far, _Terms(aim, seed, same, judging, vela, left, most))
+        ended = _went_on(so_far, _Terms(aim, seed, same, judging, vela, left, most, enough))
     return Reduced(
         canonical(so_far.program), so_far.finding, so_far.tried, so_far.kept, children_seconds() - before, ended
     )
@@ -145,7 +148,7 @@ def _shown(
     program: Program, finding: Finding, same: Same, judging: Judge, vela: Path | None
 ) -> tuple[int, Aim, Finding] | None:
     """A seed with which the program shows the finding, and the aim; where its place is named otherwise in another
-    run, what is named then is kept.
+    run, or what is wrong with it (Vela lays out memory otherwise), what is named then is kept.
     """
     aim, alike = aim_of(finding), None
     plan = Plan(lambda _: (finding.target, [program]), most=_SEEDS * BLOCK, judge=judging, vela=vela)
@@ -153,7 +156,7 @@ def _shown(
         for found in result.findings:
             if same(found) and aim.met_by(found):
                 return result.block, aim_of(found), found
-            if alike is None and same(found) and (found.oracle, found.kind) == (aim.oracle, aim.kind):
+            if alike is None and same(found) and shown_kind(found) == shown_kind(finding):
                 alike = result.block, aim_of(found), found
     return alike
 
@@ -169,6 +172,7 @@ class _Terms:
     vela: Path | None
     left: float
     most: int | None = None
+    enough: Same = lambda finding: False
 
 
 @dataclass
@@ -254,12 +258,14 @@ Fits = Callable[[Finding, Program], bool]
 class _Search:
     """What the child does.
 
+    :ivar is_enough: what is kept need not become smaller.
     :ivar placed: digest of a candidate -> what it showed, with places; ``unplaced``: without.
     """
 
     so_far: _SoFar
     terms: _Terms
     say: Say
+    is_enough: bool = False
     placed: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     unplaced: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
 
@@ -268,11 +274,12 @@ class _Search:
         if self.terms.vela is not None:
             use_vela(self.terms.vela)
         self._guess()
-        if self.terms.aim.ops:
-            for fits in (self._meets, self._nearly_meets):
-                for program, finding in self._cut_down(self.so_far.program, self._placed, fits):
-                    self._keep(program, finding)
-        self._name_plainly()
+        for fits in (self._meets, self._nearly_meets) if self.terms.aim.ops else ():
+            hits = self._cut_down(self.so_far.program, self._placed, fits)
+            while not self.is_enough and (hit := next(hits, None)) is not None:
+                self._keep(*hit)
+        if not self.is_enough:
+            self._name_plainly()
         if self._has_time():
             self.say(msgspec.json.encode(_Over()))
 
@@ -296,6 +303,8 @@ class _Search:
             hits = self._cut_down(self.so_far.program, self._unplaced, fits)
             guesses = [program for program, _ in islice(hits, stride)]
             kept = self._kept_of(guesses)
+            if self.is_enough:
+                return
             if kept < len(guesses):
                 lost.add(digest(guesses[kept]))
                 stride = 1
@@ -332,6 +341,7 @@ class _Search:
 
     def _keep(self, program: Program, finding: Finding, cuts: int = 1) -> None:
         self.so_far.program, self.so_far.finding = program, finding
+        self.is_enough = self.terms.enough(finding)
         self.say(msgspec.json.encode(_Kept(program, finding, cuts)))
 
     def _meets(self, finding: Finding, program: Program) -> bool:

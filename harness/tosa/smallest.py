@@ -46,6 +46,7 @@ def smallest_program(
     seconds: float = SECONDS,
     *,
     most: int | None = None,
+    hasty: bool = False,
     alike: Alike = lambda one, other: shown_kind(one) == shown_kind(other),
 ) -> Cause | None:
     """Reduce the first of some TOSA files that shows a finding of Vela's.
@@ -53,11 +54,12 @@ def smallest_program(
     :param files: by name; those that end otherwise than ``.tosa`` are passed over.
     :param bugs: what is known.
     :param seconds: processor time for the reduction; ``most``: candidates.
+    :param hasty: it need not be the smallest, if a condition proves a larger one.
     :param alike: is what a file shows the finding?
     :returns: None if none shows it without the module around it.
     """
     version = installed().get(PACKAGE, "")
-    reducer = Reducer({version: tuple(bugs)}, {version: None}, seconds, most=most)
+    reducer = Reducer({version: tuple(bugs)}, {version: None}, seconds, most=most, hasty=hasty)
     for name in sorted(name for name in files if name.endswith(".tosa")):
         try:
             program = from_flatbuffer(files[name])
@@ -86,7 +88,7 @@ def proved_by_reduction(finding: Finding, files: Mapping[str, bytes], bugs: Sequ
     """
     if finding.known or not of_vela(finding) or not any(bug.fingerprints for bug in bugs):
         return finding
-    cause = smallest_program(files, finding, bugs, most=MOST_CANDIDATES, alike=_of_one_bucket)
+    cause = smallest_program(files, finding, bugs, most=MOST_CANDIDATES, hasty=True, alike=_of_one_bucket)
     return finding if cause is None or not cause.ended else marked(finding, cause)
 
 

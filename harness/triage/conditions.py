@@ -19,6 +19,9 @@ what its first operand is made of.
 Where nothing tells which tensor is wrong first (``told`` is 0), the place is only the output's: a condition without
 ``at`` does not hold there, since any bug before the output would do.
 
+A condition with ``whole`` speaks of the smallest program that shows a finding: besides the operators of its path and of
+``through`` the program has none. Nothing can be cut from it, so they are the cause, whatever their sizes.
+
 A fact that an operator does not have never satisfies a term. ``siblings`` makes the places on which a condition must
 not hold: in each, one thing that it asks for is otherwise.
 """
@@ -33,9 +36,11 @@ from typing import Any
 
 import msgspec
 
-from harness.case.place import Fact, GraphKind, Place, PlacedOperator
+from harness.case.place import INPUT, Fact, GraphKind, Place, PlacedOperator
 
 THROUGH = "RESCALE|RESHAPE|TRANSPOSE|IDENTITY|CAST"
+ANY = "*"
+"""In place of names: every operator may be gone through. What a bug of the memory's size destroys may be anywhere."""
 MOST_SKIPPED = 6
 """Operators of ``through`` between two of the path, at the most."""
 _TERM = re.compile(r"^(\w+) (==|!=|<=|>=|<|>|in) (\S+)$")
@@ -87,9 +92,10 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     :param path: operators on one line of data flow, as ``element`` reads them.
     :param at: terms about the facts of the place itself.
-    :param through: names of the operators that may stand between those of the path, joined by ``|``.
+    :param through: names of the operators that may stand between those of the path, joined by ``|``, or ``*``.
     :param shows: the findings that it speaks of, as ``oracle/kind`` or ``oracle``; none: see ``Known``.
     :param graph: which kind of graph it speaks of.
+    :param whole: the place is a smallest program, and nothing else is in it (``KnownBug.proof`` asks for the former).
     :param families: target families (``ethos-u85``) whose findings it proves, where an entry's families do not show its
         bug at the same places; none: all of the entry's.
     """
@@ -100,16 +106,18 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     shows: tuple[str, ...] = ()
     graph: GraphKind = "tosa"
     families: tuple[str, ...] = ()
+    whole: bool = False
 
     def holds(self, place: Place) -> bool:
         """Does it hold at this place?"""
         if place.graph != self.graph or not all(term(text).holds(place.facts) for text in self.at):
             return False
-        if place.facts.get("told") == 0 and not self.at:
+        if place.facts.get("told") == 0 and not self.at and not self.whole:
             return False
         if not self.path:
             return True
-        return _Search(place, tuple(element(text) for text in self.path), frozenset(self.through.split("|"))).found()
+        search = _Search(place, tuple(element(text) for text in self.path), frozenset(self.through.split("|")))
+        return search.found(whole=self.whole)
 
     @property
     def asks(self) -> int:
@@ -128,6 +136,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             element(text)
         for text in self.at:
             term(text)
+        if self.whole and not self.path:
+            raise ValueError("a condition with whole says what a smallest program consists of; give it a path")
         if not self.path and not self.at:
             raise ValueError("a condition without path and at holds everywhere; give it one of them")
 
@@ -174,10 +184,19 @@ class _Search:
         self.place, self.path, self.through = place, path, through
         self.readers = place.readers
 
-    def found(self) -> bool:
+    def found(self, *, whole: bool) -> bool:
         starts = (index for index in range(len(self.place.operators)) if self._fits(index, self.path[0]))
         lines = (line for start in starts for line in self._lines(((start,),)))
-        return any(self._passes_here(line) for line in lines)
+        return any(self._covers(line) if whole else self._passes_here(line) for line in lines)
+
+    def _covers(self, parts: tuple[tuple[int, ...], ...]) -> bool:
+        """Is everything on the line, but for inputs and what is gone through?"""
+        line = {index for part in parts for index in part}
+        beside = (item.op for index, item in enumerate(self.place.operators) if index not in line)
+        return all(op == INPUT or self._goes_through(op) for op in beside)
+
+    def _goes_through(self, op: str) -> bool:
+        return op in self.through or ANY in self.through
 
     def _lines(self, parts: tuple[tuple[int, ...], ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
         """Lines that begin with these parts: an operator of the path each, after what is gone through before it."""
@@ -194,7 +213,7 @@ class _Search:
         while waiting:
             way = waiting.pop()
             yield way
-            if self.place.operators[way[-1]].op in self.through and len(way) <= MOST_SKIPPED:
+            if self._goes_through(self.place.operators[way[-1]].op) and len(way) <= MOST_SKIPPED:
                 waiting += [(*way, reader) for reader in self.readers[way[-1]]]
 
     def _passes_here(self, parts: tuple[tuple[int, ...], ...]) -> bool:
@@ -207,14 +226,14 @@ class _Search:
         return bool(wanted & ({index for part in parts for index in part} | behind | self._before(parts[0][0])))
 
     def _all_through(self, way: tuple[int, ...]) -> bool:
-        return all(self.place.operators[index].op in self.through for index in way)
+        return all(self._goes_through(self.place.operators[index].op) for index in way)
 
     def _before(self, index: int) -> set[int]:
         found: set[int] = set()
         waiting = [*self.place.operators[index].reads]
         while waiting:
             source = waiting.pop()
-            if self.place.operators[source].op in self.through and source not in found:
+            if self._goes_through(self.place.operators[source].op) and source not in found:
                 found.add(source)
                 waiting += self.place.operators[source].reads
         return found
@@ -239,7 +258,7 @@ class _Search:
         return set(reads) | {index for source in reads for index in self._made_of(source)}
 
     def _made_of(self, index: int) -> set[int]:
-        if self.place.operators[index].op not in self.through:
+        if not self._goes_through(self.place.operators[index].op):
             return set()
         reads = self.place.operators[index].reads
         return set(reads) | {other for source in reads for other in self._made_of(source)}

@@ -13,12 +13,14 @@ pattern, an unknown bug as well.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from harness.case.chains import contains_in_order
+from harness.case.place import INPUT
 from harness.case.target import parse_target
 from harness.evidence.observation import CRASH, oracle_named
 from harness.triage.buckets import (
@@ -42,6 +44,8 @@ _VALUES = (
     "stream/overlap",
 )
 """What a wrong shape or address in the registers shows as: a condition that speaks of one speaks of all."""
+_EVERYWHERE = ("RESCALE",)
+"""What a chain of TOSA operators leaves out."""
 ProofKind = Literal["condition", "correction", "reduction", "given"]
 
 
@@ -111,6 +115,8 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
         """Does it speak of findings of this kind and target? Without a word on the kind, of the entry's own."""
         if condition.families and parse_target(finding.target).family not in condition.families:
             return False
+        if condition.whole and not _is_smallest(finding):
+            return False
         kind = kind_of_bucket(any_range(finding.bucket))
         shows = condition.shows or (kind_of_bucket(any_range(self.bucket)),)
         if kind in _VALUES and (VALUES in shows or any(item in _VALUES for item in shows)):
@@ -126,6 +132,15 @@ def shown_kind(finding: Finding) -> str:
         return f"{CRASH} {finding.measured.get('type', '')}".strip()
     kind = kind_of_bucket(any_range(finding.bucket))
     return VALUES if kind in _VALUES else kind
+
+
+def _is_smallest(finding: Finding) -> bool:
+    """Is its place the smallest program that shows it, and all of it?"""
+    place = finding.place
+    if not finding.fingerprint or place is None:
+        return False
+    seen = Counter(item.op for item in place.operators if item.op not in (INPUT, *_EVERYWHERE))
+    return seen == Counter(op for op in finding.chain if op not in _EVERYWHERE)
 
 
 def _same_crash(bucket: str, bug: KnownBug) -> bool:

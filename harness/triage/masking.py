@@ -22,9 +22,9 @@ import msgspec
 from harness.artifacts.tosa import TosaBlock, decode_tosa
 from harness.case.case import Case
 from harness.case.chains import operator_chain
-from harness.case.place import Fact, Place
+from harness.case.place import INPUT, Fact, Place
 from harness.case.target import parse_target
-from harness.evidence.inspection.surroundings import CONSTANTS, INPUT, case_place, seen_place, tosa_place
+from harness.evidence.inspection.surroundings import CONSTANTS, case_place, seen_place, tosa_place
 from harness.evidence.observation import CRASH, DelegateRecord
 from harness.triage.buckets import BUCKET_VERSION, kind_of_bucket
 from harness.triage.findings import Finding

@@ -5,6 +5,7 @@ import signal
 from dataclasses import replace
 
 import msgspec
+import pytest
 
 from harness.artifacts.vela import VelaPayload
 from harness.tosa.causes import Reducer
@@ -13,6 +14,7 @@ from harness.tosa.engine import Plan, run
 from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor
 from harness.tosa.reducing import reduced
+from harness.triage.program_entries import program_entries
 
 AMAX_PADDED = Program(
     (
@@ -89,6 +91,16 @@ def test_a_bug_of_vela_ends_at_its_two_operators_the_same_way_twice():
     assert found[0].program.by_name["x0"].shape == (1, 1)
 
 
+def test_what_is_proved_on_the_way_need_not_become_smaller():
+    finding = next(item for item in findings(AMAX_PADDED) if item.oracle == "numeric")
+    smallest, first = reduced(AMAX_PADDED, finding), reduced(AMAX_PADDED, finding, enough=lambda _: True)
+    assert smallest is not None
+    assert first is not None
+    assert first.ended
+    assert first.tried < smallest.tried
+    assert first.finding.bucket == finding.bucket
+
+
 def test_one_fault_in_two_programs_has_one_fingerprint():
     """The second has a pool before the operator, another rank behind it and a TRANSPOSE beside it."""
     pooled = Program(
@@ -118,6 +130,31 @@ def test_one_fault_in_two_programs_has_one_fingerprint():
     assert [cause and cause.fingerprint for cause in causes] == ["values: x0 int8 [1]; v0 = CLAMP(x0)"] * 2
     assert causes[0] is not None
     assert causes[0].velas == {"5.1.0": "yes"}
+
+
+def judged_with_a_fault_of_two(program, accelerator, seed=0, **words):
+    """The fault needs a REVERSE in front of the CLAMP, as bugs of fused operators do."""
+    fused = any(step.op == "CLAMP" and program.producers[step.inputs[0]].op == "REVERSE" for step in _inner(program))
+    return (judged_with_a_fault if fused else judge)(program, accelerator, seed, **words)
+
+
+def _inner(program: Program):
+    return [step for step in program.operators if step.inputs[0] in program.producers]
+
+
+@pytest.mark.parametrize(
+    ("judging", "fingerprint"),
+    [
+        (judged_with_a_fault, "values: x0 int8 [1]; v0 = CLAMP(x0)"),
+        (judged_with_a_fault_of_two, "values: x0 int8 [1]; v0 = REVERSE(x0) along 1; v1 = CLAMP(v0)"),
+    ],
+)
+def test_a_planted_bound_is_no_bug_of_the_corpus_whatever_that_says_of_clamps(judging, fingerprint):
+    bugs = tuple(entry.bug for entry in program_entries("5.1.0") if entry.bug is not None)
+    assert any(condition.whole for bug in bugs for condition in bug.conditions)
+    cause = Reducer({"5.1.0": bugs}, {"5.1.0": None}, judging=judging).cause(CLAMPED, findings(CLAMPED, judging)[0])
+    assert cause is not None
+    assert (cause.finding.known, cause.fingerprint) == (False, fingerprint)
 
 
 def test_a_death_keeps_no_operator_that_it_does_not_need():

@@ -59,6 +59,19 @@ def test_the_wrong_operator_lies_on_the_line_or_at_its_ends():
     assert holds("SLICE", "TABLE", place=elsewhere)
 
 
+def test_a_whole_condition_tells_all_that_a_smallest_program_has():
+    line = msgspec.structs.replace(LINE, operators=LINE.operators[:-1], facts={"told": 0})
+    path = ("SLICE", "CONV2D: batch > 1", "CONCAT")
+    assert holds(*path, place=line, whole=True), "whatever is wrong first"
+    assert not holds(*path, place=LINE, whole=True), "it has a TABLE besides"
+    assert not holds("SLICE", "CONV2D", place=line, whole=True)
+    assert not holds(*path, place=line, whole=True, through="RESCALE")
+    given = msgspec.structs.replace(line, operators=(*line.operators, op("INPUT"), op("RESCALE", 0)))
+    assert holds(*path, place=given, whole=True)
+    with pytest.raises(ValueError, match="give it a path"):
+        Condition(at=("share < 1",), whole=True).check()
+
+
 def test_a_star_says_which_operator_is_wrong():
     assert holds("SLICE", "*CONV2D", "CONCAT")  # the RESCALE behind it is wrong
     assert not holds("*SLICE", "CONV2D", "CONCAT")

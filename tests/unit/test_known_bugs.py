@@ -69,6 +69,19 @@ def test_families_and_recipe_bound_a_condition():
     assert classified(finding(recipe="a16w8,io=same"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
 
 
+@pytest.mark.parametrize(
+    ("fingerprint", "chain", "known"),
+    [
+        ("values: x0 int8 [1]; v0 = CONV2D(x0)", ("CONV2D",), True),
+        ("", ("CONV2D",), False),  # as it was found: there may be more to it
+        ("values: x0 int8 [1]; v0 = CONV2D(x0)", ("CONV2D", "TABLE"), False),  # the place is a part of it only
+    ],
+)
+def test_a_condition_on_smallest_programs_asks_for_one(fingerprint, chain, known):
+    whole = msgspec.structs.replace(BATCHED, conditions=(msgspec.structs.replace(CONDITION, whole=True),))
+    assert classified(finding(fingerprint=fingerprint, chain=chain), [whole]).known is known
+
+
 def test_a_condition_of_another_target_proves_nothing():
     for family, known in (("ethos-u85", False), ("ethos-u55", True)):
         only = msgspec.structs.replace(CONDITION, families=(family,))

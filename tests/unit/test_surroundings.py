@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor
-from harness.evidence.inspection.surroundings import INPUT, case_place, tosa_place
+from harness.case.place import INPUT
+from harness.evidence.inspection.surroundings import case_place, tosa_place
 from tests.unit.observations import CASE
 
 SHAPES = {

@@ -30,13 +30,11 @@ from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor, g
 from harness.case.case import Graph, maker_of
 from harness.case.chains import plain_name
 from harness.case.checking import value_types
-from harness.case.place import Fact, GraphKind, Place, PlacedOperator
+from harness.case.place import INPUT, Fact, GraphKind, Place, PlacedOperator
 from harness.compat.snapshots import Snapshot
 
 UP, DOWN = 9, 6
 """How many edges of the graph lead away from the finding, against and along the flow of data."""
-INPUT = "INPUT"
-"""The operator of a place that stands for an input of the graph."""
 CONSTANTS = ("CONST", "CONST_SHAPE")
 _WINDOWS = ("CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D", "MAX_POOL2D", "AVG_POOL2D")
 Reads = Mapping[int, tuple[int, ...]]

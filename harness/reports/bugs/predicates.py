@@ -19,10 +19,9 @@ from pathlib import Path
 import click
 
 from harness.case.errors import ArmdiffError
-from harness.case.place import Place, PlacedOperator
+from harness.case.place import INPUT, Place, PlacedOperator
 from harness.case.reading import read_case
 from harness.case.target import parse_target
-from harness.evidence.inspection.surroundings import INPUT
 from harness.reports.bugs.places import read
 from harness.reports.bugs.smallest import JSON
 from harness.tosa.engine import BLOCK, Plan, Result, run

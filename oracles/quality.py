@@ -18,6 +18,7 @@ import numpy as np
 from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.evidence.comparing import margin
+from harness.evidence.inspection.surroundings import seen_place
 from harness.evidence.observation import Domain, Envelope, Mismatch, Observation, Oracle
 from harness.evidence.references import EAGER, QUANTIZED, place
 from harness.triage.unjudged.envelopes import of_quantization
@@ -79,7 +80,10 @@ def _unit(codes: Array, domain: Domain | None) -> float:
 def _mismatch(
     floats: Array, codes: Array, envelope: Envelope, excess: Array, where: tuple[int, int], domain: Domain | None
 ) -> Mismatch:
-    """:ivar bound: in ``measured``, how far rounding itself takes any element of the output from the float function."""
+    """:ivar bound: in ``measured``, how far rounding itself takes any element of the output from the float function.
+
+    At its place, ``float_zero`` says whether the float model gives exactly 0 for every element that is wrong.
+    """
     run, index = where
     at = int(np.argmax(excess))
     lost = np.maximum(np.maximum(envelope.low - codes, codes - envelope.high), 0.0)
@@ -104,6 +108,7 @@ def _mismatch(
             "input": run,
             "bound": round(bound, 4),
         },
+        place=seen_place({"float_zero": int(np.all(floats[excess > 0] == 0))}),
     )
 
 

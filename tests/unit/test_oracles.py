@@ -174,6 +174,15 @@ def test_quality_sees_float_outside_what_the_quantized_graph_stands_for():
     assert judge("quality", observation([0.5, 1.0], [0.5, 1.0], eager=[0.2, 1.2], quantization=without_rounding)) == []
 
 
+@pytest.mark.parametrize(("eager", "zero"), [([0.0, 1.0], 1), ([0.2, 1.0], 0), ([0.0, 1.5], 0)])
+def test_quality_says_whether_the_float_model_gives_zero_for_all_that_is_wrong(eager, zero):
+    """By that, attention of a row that is hidden whole is told from anything else that is wrong with attention."""
+    graph = Envelope(np.array([0.5, 1.0]), np.array([0.5, 1.0]))
+    [found] = judge("quality", observation([0.5, 1.0], [0.5, 1.0], eager=eager, quantization=graph))
+    assert found.place is not None
+    assert found.place.facts["float_zero"] == zero
+
+
 def test_quality_leaves_half_a_step_to_the_output_s_own_rounding_and_judges_no_infinite_end():
     exact = Envelope(np.array([1.0, -np.inf]), np.array([1.0, np.inf]))
     step = CLEAN.lowering.outputs[0].domain.scale

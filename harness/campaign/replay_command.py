@@ -31,8 +31,8 @@ class Again:
     def command(self, case: str | Path, oracle: str) -> str:
         """The command line for a finding of an oracle, quoted for a shell."""
         words = ["armdiff", "replay", str(case)]
-        every = {item.name for item in chosen(("all",))}
-        for name in ["all"] if every and every == {*self.corrections} else self.corrections:
+        every = self.corrections and {*self.corrections} == {item.name for item in chosen(("all",))}
+        for name in ("all",) if every else self.corrections:
             words += ["--correction", name]
         if self.engine != "default":
             words += ["--ethos-u-engine", self.engine]

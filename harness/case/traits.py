@@ -61,6 +61,8 @@ ATEN_WRITING_AT = frozenset(
 """ATen operators that write at indices: an index that occurs twice leaves open which value stays (TOSA's SCATTER calls
 the whole result unpredictable)."""
 
+TOSA_EVERYWHERE = frozenset({"RESCALE"})
+"""TOSA operators that tell nothing of a program, since quantized ones have them everywhere."""
 TOSA_ARRANGING = frozenset({"RESHAPE", "TRANSPOSE"})
 """TOSA operators that keep every element."""
 TOSA_PICKING = TOSA_ARRANGING | {"SLICE", "TILE", "REVERSE", "GATHER", "IDENTITY"}

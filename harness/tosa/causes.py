@@ -171,8 +171,8 @@ class Reducer:
         """Try what the fingerprint needs to know, and on which accelerators and Velas it shows; in haste of what a
         condition proves only the latter.
         """
+        velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
         if self.hasty and (proved := classified(small.finding, bugs)).known:
-            velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
             target = (small.finding.target,)
             return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)
         wider = generalisations(small.program)
@@ -182,7 +182,6 @@ class Reducer:
         shows = self._show(asked, small.finding, version)
         text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
         families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
-        velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
         marked = classified_as_smallest(msgspec.structs.replace(small.finding, fingerprint=text), small.program, bugs)
         return Cause(
             text, small.program, marked, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended

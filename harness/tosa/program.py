@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.case.errors import BadInput
+from harness.case.traits import TOSA_EVERYWHERE
 
 SHAPE = "SHAPE"
 BITS = {"BOOL": 1, "INT4": 4, "INT8": 8, "INT16": 16, "INT32": 32, "INT48": 48, SHAPE: 64}
@@ -265,4 +266,4 @@ def _operand(tensor: Tensor) -> str:
 
 def chain(program: Program) -> Sequence[str]:
     """The operators' names without RESCALE, which is everywhere."""
-    return [op for op in program.ops if op != "RESCALE"] or list(program.ops)
+    return [op for op in program.ops if op not in TOSA_EVERYWHERE] or list(program.ops)

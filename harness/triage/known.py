@@ -22,6 +22,7 @@ import msgspec
 from harness.case.chains import contains_in_order
 from harness.case.place import INPUT
 from harness.case.target import parse_target
+from harness.case.traits import TOSA_EVERYWHERE
 from harness.evidence.observation import CRASH, oracle_named
 from harness.triage.buckets import (
     SILENT_DEATH,
@@ -44,8 +45,6 @@ _VALUES = (
     "stream/overlap",
 )
 """What a wrong shape or address in the registers shows as: a condition that speaks of one speaks of all."""
-_EVERYWHERE = ("RESCALE",)
-"""What a chain of TOSA operators leaves out."""
 ProofKind = Literal["condition", "correction", "reduction", "given"]
 
 
@@ -139,8 +138,8 @@ def _is_smallest(finding: Finding) -> bool:
     place = finding.place
     if not finding.fingerprint or place is None:
         return False
-    seen = Counter(item.op for item in place.operators if item.op not in (INPUT, *_EVERYWHERE))
-    return seen == Counter(op for op in finding.chain if op not in _EVERYWHERE)
+    seen = Counter(item.op for item in place.operators if item.op not in (INPUT, *TOSA_EVERYWHERE))
+    return seen == Counter(op for op in finding.chain if op not in TOSA_EVERYWHERE)
 
 
 def _same_crash(bucket: str, bug: KnownBug) -> bool:

@@ -79,7 +79,7 @@ def test_what_only_resembles_a_known_bug_is_run_again(examined):
 
 
 def test_wrong_values_of_other_operators_than_the_known_ones_are_run_again_and_still_proved(examined):
-    """No entry looks like them; the correction that may touch the graph takes them away all the same."""
+    """No entry looks like them; the correction whose code the case came to takes them away all the same."""
     other = msgspec.structs.replace(KNOWN[0], entry="conv-relu-clamp-dropped", operators=("softmax",))
     result, runs = examined(known=(other, KNOWN[1]))
     assert runs == 3

@@ -246,7 +246,7 @@ def test_the_command_reports_a_hard_fault_as_a_finding(tmp_path, monkeypatch, ar
     assert "STAND-IN FOR AN ARM FVP" in found["detail"]
     unjudged = "1 output of 1 case (ethos-u-fvp failed)"
     assert data["legs"][FVP] == {"ran": 0, "skipped": 1, "why": "1x failed", "unjudged": unjudged}
-    assert len(installed.calls) == 3  # found, found again, and tried with the corrections that may touch the graph
+    assert len(installed.calls) == 3  # found, found again, and tried with the corrections whose code it came to
 
 
 def test_a_leg_that_is_skipped_while_it_runs_is_no_failure(lowered):

@@ -14,6 +14,7 @@ Imports torch: only worker processes import this module.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from functools import lru_cache, wraps
 from types import CodeType
 from typing import Any
@@ -24,7 +25,7 @@ from torch.fx.graph import _PyTreeCodeGen
 
 def write_code_when_called() -> None:
     """From now on, graphs have no code until it is needed."""
-    at_once, reduced, shown = GraphModule.recompile, GraphModule.__reduce__, GraphModule.__str__
+    at_once, reduced = GraphModule.recompile, GraphModule.__reduce__
     code = GraphModule.code.fget
     assert code is not None
 
@@ -38,9 +39,14 @@ def write_code_when_called() -> None:
             at_once(self.module)
             return (instance or owner).forward
 
-    def written(module: Any) -> None:
-        if isinstance(vars(type(module)).get("forward"), Unwritten):
-            at_once(module)
+    def written_first(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        @wraps(read)
+        def reading(module: Any) -> Any:
+            if isinstance(vars(type(module)).get("forward"), Unwritten):
+                at_once(module)
+            return read(module)
+
+        return reading
 
     @wraps(at_once)
     def recompile(module: Any) -> None:
@@ -53,25 +59,16 @@ def write_code_when_called() -> None:
                 inner.recompile()
 
     def reduce(module: Any) -> Any:
-        written(module)
         GraphModule.recompile = at_once  # whose result it needs
         try:
             return reduced(module)
         finally:
             GraphModule.recompile = recompile
 
-    def code_of(module: Any) -> str:
-        written(module)
-        return str(code(module))
-
-    def text_of(module: Any) -> str:
-        written(module)
-        return str(shown(module))
-
     GraphModule.recompile = recompile
-    GraphModule.code = property(code_of)
-    GraphModule.__reduce__ = reduce
-    GraphModule.__str__ = text_of
+    GraphModule.code = property(written_first(code))
+    GraphModule.__reduce__ = written_first(reduce)
+    GraphModule.__str__ = written_first(GraphModule.__str__)
 
 
 @lru_cache(64)

@@ -58,8 +58,7 @@ def override_once() -> None:
         try:
             for op, item in known.items():
                 _exchange(op, item.kernels)
-                if item.fake is not None and op not in fakes:
-                    fakes[op] = item.fake
+                fakes.setdefault(op, item.fake)
             with original(new):
                 for op in new:
                     fake = None if op in ruled else fakes.get(op)

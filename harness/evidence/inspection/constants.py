@@ -252,9 +252,7 @@ def _data(
         return JudgedConstant(tensor.name, "unmatched", message=f"fills up what {origin} leaves out again")
     candidates = (origin, *_like(analysis, origin, values), *_expanded(analysis, tensor, origin, values))
     problems = [_against(analysis, tensor, name, values) for name in candidates]
-    return next(
-        (item for item in problems if item.verdict == "right"), problems[-1] if len(problems) > 1 else problems[0]
-    )
+    return next((item for item in problems if item.verdict == "right"), problems[-1])
 
 
 def _is_filler(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, origin: str) -> bool:

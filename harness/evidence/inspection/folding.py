@@ -50,13 +50,24 @@ def folded(graph: Snapshot) -> Mapping[str, Folded]:
 
 
 def quantized(value: Array, qparams: Qparams, axis: int | None = None) -> Folded:
-    """Codes of a float value. NaN may become any: no standard says what its cast to an integer is."""
+    """Codes of a float value."""
     steps = value.astype(np.float64) / _along(qparams.scales, value.ndim, axis)
-    zero_points = _along(qparams.zero_points, value.ndim, axis)
     slack = np.where(np.isfinite(steps), np.abs(steps) * TIE, 0.0)
-    low, high = np.ceil(steps - slack - 0.5), np.floor(steps + slack + 0.5)
-    low, high = np.where(np.isnan(steps), -np.inf, low), np.where(np.isnan(steps), np.inf, high)
-    return Folded(*(np.clip(end + zero_points, qparams.qmin, qparams.qmax).astype(np.int64) for end in (low, high)))
+    return codes_within(steps, slack, _along(qparams.zero_points, value.ndim, axis), qparams)
+
+
+def codes_within(steps: Array, slack: Array, zero_points: Array | int, qparams: Qparams) -> Folded:
+    """Codes of values that may be off a little. NaN may become any: no standard says what its cast to an integer is.
+
+    :param steps: the values, in units of the scale.
+    :param slack: how far off, in the same unit.
+    """
+    ends = np.ceil(steps - slack - 0.5), np.floor(steps + slack + 0.5)
+    low, high = (
+        np.clip(np.nan_to_num(end + zero_points, nan=0.0), qparams.qmin, qparams.qmax).astype(np.int64) for end in ends
+    )
+    undefined = np.isnan(steps)
+    return Folded(np.where(undefined, qparams.qmin, low), np.where(undefined, qparams.qmax, high))
 
 
 def _along(values: tuple[float, ...], rank: int, axis: int | None) -> Array:
@@ -98,7 +109,8 @@ def _crossed(node: NodeState, graph: Snapshot, found: Mapping[str, Folded]) -> F
         return None
     axis = qparams.axis if "per_channel" in node.target else None
     if is_quantize(node):
-        return Folded(quantized(source.low, qparams, axis).low, quantized(source.high, qparams, axis).high)
+        low = quantized(source.low, qparams, axis)
+        return low if source.high is source.low else Folded(low.low, quantized(source.high, qparams, axis).high)
     scales, zero_points = (_along(part, source.low.ndim, axis) for part in (qparams.scales, qparams.zero_points))
     return Folded(*(((end - zero_points) * scales).astype(np.float32) for end in (source.low, source.high)))
 

@@ -22,7 +22,7 @@ from harness.case.traits import TOSA_ARRANGING
 from harness.compat.snapshots import NodeState, Qparams, Ref
 from harness.evidence.inspection.analysis import Analysis
 from harness.evidence.inspection.decisions import decided, operands
-from harness.evidence.inspection.folding import overload
+from harness.evidence.inspection.folding import Folded, codes_within, overload
 from harness.evidence.inspection.units import Problem
 
 EVALUATION = 64 * 2.0**-24
@@ -104,21 +104,14 @@ def _allowed(start: NodeState, arguments: Array, qparams: Qparams) -> tuple[Arra
     codes = [_codes(result, arguments, qparams) for result in results if result is not None]
     if not codes:
         return None
-    lows, highs = zip(*codes, strict=True)
-    return np.minimum.reduce(lows), np.maximum.reduce(highs)
+    return np.minimum.reduce([item.low for item in codes]), np.maximum.reduce([item.high for item in codes])
 
 
-def _codes(exact: Array, arguments: Array, qparams: Qparams) -> tuple[Array, Array]:
+def _codes(exact: Array, arguments: Array, qparams: Qparams) -> Folded:
     """Lowest and highest code of each result."""
     steps = exact / qparams.scales[0]
     slack = np.abs(steps) * EVALUATION + np.abs(arguments / qparams.scales[0]) * CANCELLATION
-    ends = np.ceil(steps - slack - 0.5), np.floor(steps + slack + 0.5)
-    low, high = (
-        np.clip(np.nan_to_num(end + qparams.zero_points[0], nan=0.0), qparams.qmin, qparams.qmax).astype(np.int64)
-        for end in ends
-    )
-    undefined = np.isnan(exact)
-    return np.where(undefined, qparams.qmin, low), np.where(undefined, qparams.qmax, high)
+    return codes_within(steps, slack, qparams.zero_points[0], qparams)
 
 
 def _shift(codes: Array) -> int:

@@ -77,7 +77,8 @@ FIRST_GUESS = (4.0, 0.25)
 @click.option(
     "--probes",
     type=click.Choice(["default", "all", "none"]),
-    help=f"Extra compiles that some oracles need. Default: all for a model of up to {PROBED} operators, else none.",
+    help=f"Extra compiles that some oracles need. Default: all for a model of up to {PROBED} operators; else the one "
+    "without which values would not be judged.",
 )
 @correction_option
 @click.option("--allow-known", is_flag=True, help="Exit status 0 if every finding is proved to be a known bug.")
@@ -152,7 +153,7 @@ def check(
                     case=captured.case,
                     legs=legs,
                     user_file=str(file),
-                    probes=probes or ("all" if size <= PROBED else "none"),
+                    probes=probes or ("all" if size <= PROBED else "judging"),
                     ethos_u_engine=engine,
                     corrections=corrections,
                     known=bugs_of(corpus),

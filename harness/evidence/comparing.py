@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
-from harness.evidence.observation import Domain, Envelope, Observation
+from harness.evidence.observation import Domain, Envelope, Observation, OutputType
 from harness.evidence.references import reference_leg
 
 RELATIVE_MARGIN = 2.0**-20
@@ -103,3 +103,20 @@ def comparisons(
                 yield compare(
                     item, index, got[index], wanted[index], envelope, observation.lowering.outputs[index].domain
                 )
+
+
+def covering(envelope: Envelope, output: OutputType) -> int:
+    """Number of elements that may have every code of the output."""
+    low, high = (np.asarray(end).astype(np.float64) for end in (envelope.low, envelope.high))
+    return int(np.sum(np.isfinite(low) & np.isfinite(high) & _covers(low, high, output)))
+
+
+def _covers(low: Array, high: Array, output: OutputType) -> Array:
+    domain = output.domain
+    if domain is not None:
+        ends = [(code - domain.zero_point) * domain.scale for code in (domain.qmin, domain.qmax)]
+        slack = STEP_MARGIN * domain.scale
+        return np.asarray((low <= ends[0] + slack) & (high >= ends[1] - slack))
+    if output.dtype.removeprefix("torch.") == "bool":
+        return np.asarray((low <= 0.0) & (high >= 1.0))
+    return np.zeros(low.shape, dtype=bool)

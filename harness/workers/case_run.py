@@ -31,6 +31,7 @@ from harness.evidence.observation import CRASH, Mismatch, Observation, oracle_na
 from harness.evidence.references import EAGER, QUANTIZED, TOSA, reference_leg
 from harness.locate import streams
 from harness.pipeline.lowering import StageClock
+from harness.pipeline.probes.results import Skipped
 from harness.pipeline.profile import profile_of
 from harness.tosa.smallest import of_vela, proved_by_reduction
 from harness.triage.findings import DOMAINS, Finding, finding_of
@@ -74,10 +75,11 @@ class _Subject:
         found = [finding_of(item, self.case, self.task.case, _detail(item, observation)) for item in mismatches]
         return [classified(item, self.task.known) for item in found]
 
-    def corrected(self, names: tuple[str, ...], reached: Reached) -> list[Finding] | None:
+    def corrected(self, names: tuple[str, ...], reached: Reached, first: Observation) -> list[Finding] | None:
         """What the case shows with corrections; None if it cannot be tried with them.
 
         :param reached: what the first run came to.
+        :param first: what it saw. A probe that has nothing to say with corrections does not show that a bug is gone.
         """
         self.begins(f"with {'correction' if len(names) == 1 else f'{len(names)} corrections'} {', '.join(names)}")
         try:
@@ -85,7 +87,10 @@ class _Subject:
                 seen = self.run(reached.stages(names), blame=False)
         except (InvalidCase, ArmdiffError):  # for example, a correction's file is not on this machine
             return None
-        return self.described(*seen)
+        observation, mismatches = seen
+        for oracle in _spoke(first) - _spoke(observation):
+            mismatches += oracles()[oracle].judge(first)
+        return self.described(observation, mismatches)
 
 
 def run_task(
@@ -150,7 +155,7 @@ def _confirmed(
     prover = Prover(
         task.known,
         {name: entries for name, entries in applicable.items() if reached.comes_to(name)},
-        lambda names: subject.corrected(names, reached),
+        lambda names: subject.corrected(names, reached, seen[0]),
         stock,
         remembered.of(graph),
         reached.comes_to,
@@ -169,6 +174,11 @@ def _confirmed(
         else:
             unrepeated.append(item)
     return tuple(_reduced(subject, confirmed, seen[0])), tuple(unrepeated)
+
+
+def _spoke(observation: Observation) -> set[str]:
+    """Oracles whose probe of the same name had something to say."""
+    return {name for name, said in observation.probes.items() if name in oracles() and not isinstance(said, Skipped)}
 
 
 MOST_REDUCED = 2

@@ -183,7 +183,17 @@ def execute(
         with clock.stage("probe:streams"):
             streams = {compared.NAME: compared.compared_delegates(case, lowered, inputs)}
     scene = Scene(
-        case, options.tensors, options.configure, compiled.fresh, compiled.model, inputs, quantized, lowered, results
+        case,
+        options.tensors,
+        options.configure,
+        compiled.fresh,
+        compiled.model,
+        inputs,
+        quantized,
+        lowered,
+        results,
+        observation.rounding,
+        observation.saturation is not None,
     )
     measured = {
         fallback.NAME: fallback.fallen_back(case.recipe, lowered, quantized.partitioner, compiled.reasons),

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 
 from tests.faults.fault import Fault, patched
 from tests.integration.conftest import linear_case, sigmoid_case
-from tests.integration.probe_cases import join_case
+from tests.integration.probe_cases import deep_case, join_case
 
 
 def _table_depends_on_the_run() -> AbstractContextManager[None]:
@@ -89,6 +89,14 @@ def _listed_operator_refused() -> AbstractContextManager[None]:
     return patched(TOSAProINTSupportList, "is_node_supported", wrong)
 
 
+def _maximum_written_as_minimum() -> AbstractContextManager[None]:
+    """The serializer's table has the wrong line."""
+    from executorch.backends.arm.operators.op_tosa_maximum import MaximumVisitor
+    from executorch.backends.arm.operators.op_tosa_minimum import MinimumVisitor
+
+    return patched(MaximumVisitor, "get_config", classmethod(lambda _: MinimumVisitor.get_config()))
+
+
 PROBE_FAULTS = (
     Fault(
         "table-depends-on-run",
@@ -125,6 +133,15 @@ PROBE_FAULTS = (
         None,
         join_case(),
         _cat_in_graph_order,
+    ),
+    Fault(
+        "maximum-as-minimum",
+        "a wrong operator in front of so many that rounding may come to any code",
+        "inside",
+        "outside rounding",
+        None,
+        deep_case(),
+        _maximum_written_as_minimum,
     ),
     Fault(
         "listed-refused",

@@ -47,3 +47,18 @@ def rows_case(target="TOSA-1.0+INT"):
         calibration={"x": uniform(-2.0, 2.0)},
         target=target,
     )
+
+
+def deep_case(target="TOSA-1.0+INT", recipe="a8w8"):
+    """What rounding allows behind a maximum grows with each linear layer, until the output may have any code."""
+    layers = [node(f"n{place}", "linear", f"n{place - 1}", out_features=64, bias=True) for place in range(1, 7)]
+    return Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(1, 8)), Input(name="y", shape=(1, 8))),
+            nodes=(node("n0", "maximum", "x", "y"), *layers),
+            outputs=("n6",),
+        ),
+        calibration={"x": uniform(), "y": uniform(-0.7, 0.8)},
+        recipe=recipe,
+        target=target,
+    )

@@ -1,13 +1,16 @@
 """Probes on real lowerings: clean cases pass, planted faults are seen, the schedule is kept."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.pipeline.lowering import StageClock
-from harness.pipeline.probes.results import Repeated, TwinRun
+from harness.pipeline.probes.results import Pieces, Repeated, Skipped, TwinRun
+from harness.triage.unjudged import unjudged
 from harness.workers.observing import Options, judge, observe
 from tests.faults.plant_probes import PROBE_FAULTS
 from tests.integration.conftest import node, sigmoid_case, uniform
-from tests.integration.probe_cases import conv_case, join_case, rows_case
+from tests.integration.probe_cases import conv_case, deep_case, join_case, rows_case
 
 
 def seen(case):
@@ -33,6 +36,25 @@ def test_probes_of_a_clean_case_give_nothing(case, relation):
     assert isinstance(found.probes["deterministic"], Repeated)
     assert isinstance(found.probes["requantize"], Repeated)
     assert judge(found) == []
+
+
+@pytest.mark.parametrize("recipe", ["a8w8", "a8w8,qmin=-127"])
+def test_a_deep_graph_is_judged_piece_by_piece(recipe):
+    """Nothing of its output would be judged; a lost qmin is no matter of a piece."""
+    found = observe(deep_case(recipe=recipe), StageClock(), Options(probes="judging"))
+    pieces = found.probes["inside"]
+    assert isinstance(pieces, Pieces), pieces
+    assert {operator for _, operator in pieces.cuts} == {"aten.linear"}
+    assert list(unjudged(replace(found, probes={}), ()))
+    assert list(unjudged(found, ())) == []
+    assert [item for item in judge(found) if item.oracle == "inside"] == []
+
+
+def test_a_graph_whose_outputs_are_judged_is_not_lowered_again():
+    clock = StageClock()
+    found = observe(sigmoid_case(), clock, Options(probes="judging"))
+    assert found.probes["inside"] == Skipped("the outputs are judged without it")
+    assert "run" not in clock.seconds
 
 
 def test_without_probes_only_the_free_look_up_is_there(observed):

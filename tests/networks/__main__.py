@@ -65,7 +65,7 @@ def _checked(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """What ``armdiff check`` says of a network, with what it cost."""
     file, result = options.out / f"{name}.py", options.out / f"{name}-check.json"
     file.write_text(FILE.format(name=name))
-    words = ["check", str(file), "--recipe", options.recipe, "--jobs", "1", "--probes", "none", "--allow-known"]
+    words = ["check", str(file), "--recipe", options.recipe, "--jobs", "1", "--probes", "default", "--allow-known"]
     words += ["--out", str(options.out), "--json", str(result)]
     for target in options.target or DEFAULT_TARGETS:
         words += ["--target", target]

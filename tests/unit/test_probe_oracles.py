@@ -12,12 +12,22 @@ from harness.campaign.summary import Tally, as_json, counted
 from harness.cli.command import main
 from harness.compat.snapshots import NodeState, PassTrace, Ref, Snapshot
 from harness.ethosu.accelerator import accelerator_named
-from harness.evidence.observation import DelegateRecord, Failure, LoweringRecord, Mismatch, oracles
+from harness.evidence.observation import (
+    DelegateRecord,
+    Domain,
+    Envelope,
+    Failure,
+    LoweringRecord,
+    Mismatch,
+    OutputType,
+    oracles,
+)
 from harness.pipeline.probes import probes, scheduled
 from harness.pipeline.probes.graphs import differences
-from harness.pipeline.probes.results import FallenBack, Repeated, Skipped, TwinRun
+from harness.pipeline.probes.results import FallenBack, Pieces, Repeated, Skipped, TwinRun
 from harness.reports.listing import listing
 from harness.triage.findings import finding_of
+from harness.triage.unjudged import unjudged
 from harness.workers.protocol import CaseResult, Task
 from tests.unit.ethosu.assembling import STOP, U55
 from tests.unit.ethosu.assembling import payload as assembled
@@ -197,6 +207,43 @@ def test_metamorphic_sees_another_shape_and_stays_quiet_where_the_original_is_wr
     assert judge("metamorphic", replace(wrong, probes=twin(0.0, 1.0, 2.0, 3.0).probes)) == []
 
 
+def pieces(*inside, out=(0.0, 1.0, 2.0, 3.0), low=0.0, high=1.0):
+    """The output, and behind it one value inside, which may be from ``low`` to ``high``."""
+    exact = np.array([0.0, 1.0, 2.0, 3.0])
+    held = Envelope(np.full(2, low), np.full(2, high))
+    return Pieces(
+        cuts=(("conv2d_1", "aten.conv2d"),),
+        inputs=(0,),
+        types=(*CLEAN.lowering.outputs, OutputType((2,), "float32", Domain(STEP, 0, -128, 127))),
+        reference=((exact.astype(np.float32), np.array([0.5, 0.5], np.float32)),),
+        compiled=((np.array(out, np.float32), np.array(inside, np.float32)),),
+        rounding=((Envelope(exact, exact), held),),
+    )
+
+
+def test_inside_names_the_node_whose_value_is_wrong():
+    assert judge("inside", CLEAN) == []
+    assert judge("inside", replace(CLEAN, probes={"inside": Skipped("no value inside can be seen")})) == []
+    assert judge("inside", replace(CLEAN, probes={"inside": pieces(0.0, 1.0)})) == []
+    [found] = judge("inside", replace(CLEAN, probes={"inside": pieces(0.0, 2.5)}))
+    assert (found.oracle, found.kind, found.signature) == ("inside", "outside rounding", "aten.conv2d")
+    assert "conv2d_1 (aten.conv2d) [2], calibration input 0: 1 of 2 elements outside" in found.message
+    assert "made by hand" in found.message
+    assert found.measured["value"] == "conv2d_1"
+    [found] = judge("inside", replace(CLEAN, probes={"inside": pieces(0.0, 1.0, out=(0.0, 1.0, 2.0, 9.0))}))
+    assert "): output 0 [4], calibration" in found.message
+    assert "value" not in found.measured
+
+
+def test_what_no_piece_judges_is_unjudged_and_the_outputs_own_envelopes_do_not_count():
+    covering = Envelope(np.full(4, -64.0), np.full(4, 63.5))
+    seen = replace(CLEAN, rounding=((covering,),), probes={"inside": pieces(0.0, 1.0)})
+    assert [item.what for item in unjudged(replace(seen, probes={}), ())] == ["envelope covers all codes"]
+    assert list(unjudged(seen, ())) == []
+    [left] = unjudged(replace(seen, probes={"inside": pieces(0.0, 1.0, low=-64.0, high=63.5)}), ())
+    assert (left.what, left.outputs, left.parts, left.of) == ("envelope covers all codes", (0,), 2, 2)
+
+
 def test_delegation_tells_listed_operators_once_each_as_information():
     fallen = (
         FallenBack("aten.sigmoid.default", "s0", "yes", "rank 7"),
@@ -216,13 +263,16 @@ def test_delegation_tells_listed_operators_once_each_as_information():
 
 
 def test_the_registry_finds_probes_and_the_schedule_depends_on_the_case_alone():
-    assert set(probes()) == {"deterministic", "metamorphic", "requantize"}
+    assert set(probes()) == {"deterministic", "inside", "metamorphic", "requantize"}
     assert {probe.name for probe in scheduled(CASE, "all")} == set(probes())
     assert scheduled(CASE, "none") == ()
     cases = [msgspec.structs.replace(CASE, samples=count) for count in range(1, 400)]
     drawn = [scheduled(case, "default") for case in cases]
     assert drawn == [scheduled(case, "default") for case in cases]
-    assert 5 <= sum(bool(chosen) for chosen in drawn) <= 45  # 20 expected
+    assert 5 <= sum(len(chosen) > 1 for chosen in drawn) <= 45  # 20 expected
+    assert {chosen[0].name for chosen in map(scheduled, cases, ["judging"] * len(cases)) if len(chosen) == 1} == {
+        "inside"
+    }
     unquantized = msgspec.structs.replace(CASE, target="TOSA-1.0+FP", recipe="float")
     assert {probe.name for probe in scheduled(unquantized, "all")} == {"deterministic"}
 

@@ -12,6 +12,7 @@ as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -47,6 +48,8 @@ from harness.evidence.rounding.skipped import (
 Policy = Literal["rounding", "saturation", "quantization"]
 State = dict[str, tuple[Any, tuple[str, ...]]]
 """Buffers that earlier calls changed: value and doubts, by name."""
+Cut = Callable[[torch.fx.Node, Interval, tuple[str, ...]], "torch.Tensor | None"]
+"""Takes a quantize node with the codes that it may give and their doubts; returns the codes to go on with, or None."""
 
 
 HALF = (torch.float16, torch.bfloat16)
@@ -56,21 +59,27 @@ _REFUSED = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, Not
 
 
 def envelopes(
-    graph: torch.fx.GraphModule, arrays: tuple[Array, ...], policy: Policy, state: State | None = None
+    graph: torch.fx.GraphModule,
+    arrays: tuple[Array, ...],
+    policy: Policy,
+    state: State | None = None,
+    cut: Cut | None = None,
 ) -> tuple[Envelope, ...]:
     """One envelope for every output of ``graph`` on one tuple of inputs.
 
     :param state: what earlier calls left in the graph's buffers; receives what this call leaves.
+    :param cut: is asked at every quantize node (``cuts``).
     """
     with torch.no_grad():
-        return _Walk(graph, policy, {} if state is None else state).run(arrays)
+        return _Walk(graph, policy, {} if state is None else state, cut).run(arrays)
 
 
 class _Walk:
-    def __init__(self, module: torch.fx.GraphModule, policy: Policy, state: State) -> None:
+    def __init__(self, module: torch.fx.GraphModule, policy: Policy, state: State, cut: Cut | None = None) -> None:
         self.module = module
         self.policy = policy
         self.state = state
+        self.cut = cut
         self.values: dict[torch.fx.Node, Any] = {}
         self.unclaimed: dict[torch.fx.Node, str] = {}
         self.doubts: dict[torch.fx.Node, tuple[str, ...]] = {}
@@ -90,12 +99,22 @@ class _Walk:
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
                 self.doubts[node] = self._doubts(node)
+                self._go_on_with(node)
                 if is_write(node.target):
                     self._write(node)
             elif node.op == "output":
                 results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
                 return tuple(self._envelope(result) for result in results)
         raise AssertionError("the graph has no output node")
+
+    def _go_on_with(self, node: torch.fx.Node) -> None:
+        """Take the codes that are given for a quantize node for the only ones."""
+        value = self.values[node]
+        given = self.cut(node, value.codes, self.doubts[node]) if self.cut and isinstance(value, Codes) else None
+        if given is not None:
+            scale, zero_point = node.args[1:3]
+            known = point((given - zero_point) * scale)
+            self.values[node], self.doubts[node] = Codes(point(given), known), ()
 
     def _argument(self, argument: Any) -> Any:
         return torch.fx.node.map_arg(argument, self.values.__getitem__)

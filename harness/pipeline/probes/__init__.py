@@ -5,8 +5,9 @@ One file a probe, with a module-level ``PROBE`` that ``harness.case.registry`` f
 that goes into ``Observation.probes`` under its name; an oracle judges it there.
 
 Schedule: mode ``all`` runs every probe that applies, ``none`` runs none, and ``default`` runs a
-probe with rate n on the cases whose digest is 0 modulo n. So whether a probe runs is a function
-of the case and never of the order or number of cases.
+probe with rate n on the cases whose digest is 0 modulo n; ``judging`` runs those of rate 1, without
+which values would not be judged. So whether a probe runs is a function of the case and never of
+the order or number of cases.
 
 Invariants: what upstream raises inside a probe is data (``Failure`` or ``Skipped``), never an
 exception; probes run after everything else was recorded, each on copies of its own, except
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 
     from harness.case.arrays import Array
     from harness.case.sampling import EvaluationInput
-    from harness.evidence.observation import LegResult
+    from harness.evidence.observation import Envelope, LegResult
     from harness.pipeline.lowering import Configure, Lowered, Quantized, StageClock
 
-ProbeMode = Literal["default", "all", "none"]
+ProbeMode = Literal["default", "judging", "all", "none"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Scene:
     :param fresh: a copy of the module from before it was quantized.
     :param live: the module that was quantized and lowered.
     :param legs: what each leg returned.
+    :param rounding: what rounding allows, as in the observation.
+    :param saturation: may a qmin be lost, so that codes below it are told apart?
     """
 
     case: Case
@@ -55,6 +58,8 @@ class Scene:
     quantized: Quantized
     lowered: Lowered
     legs: Mapping[str, LegResult]
+    rounding: tuple[tuple[Envelope, ...], ...] | None
+    saturation: bool
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def scheduled(case: Case, mode: ProbeMode) -> tuple[Probe, ...]:
     """The probes that run on a case."""
     if mode == "none":
         return ()
-    number = digest_number(case)
+    number = 1 if mode == "judging" else digest_number(case)
     return tuple(
         probe for probe in probes().values() if (mode == "all" or number % probe.rate == 0) and probe.applies(case)
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from harness.pipeline.probes.graphs import same_bits
 from harness.pipeline.probes.results import Skipped, TwinRun
 
 if TYPE_CHECKING:
-    from harness.pipeline.lowering import Lowered, StageClock
+    from harness.pipeline.lowering import StageClock
     from harness.pipeline.probes.twins import Relation
 
 NAME = "metamorphic"
@@ -67,6 +67,7 @@ def _compared(scene: Scene, relation: Relation, clock: StageClock) -> TwinRun | 
 
     from harness.pipeline.legs import arrays_of, legs
     from harness.pipeline.lowering import tensors_of
+    from harness.pipeline.probes.twins import lower
 
     chosen = [index for index, item in enumerate(scene.inputs) if item.origin in (CALIBRATION, ENDPOINTS)]
     items = [scene.inputs[index] for index in chosen]
@@ -80,26 +81,12 @@ def _compared(scene: Scene, relation: Relation, clock: StageClock) -> TwinRun | 
         wanted = scene.legs[QUANTIZED].outputs[index]
         if len(wanted) != len(outputs) or not all(map(same_bits, wanted, outputs)):
             return Skipped(f"{relation.name}: quantized eager is not equal")
-    lowered = _lowered(scene, twin, _cut(items[0], relation.parts)[0], clock)
+    lowered = lower(scene, twin, _cut(items[0], relation.parts)[0], clock)
     if lowered.record.fallback or not lowered.record.delegates:
         return Skipped(f"{relation.name}: an operator of the twin runs on the CPU")
     with clock.stage("run"):
         compiled = _in_parts(items, relation.parts, lambda pieces: legs()[TOSA].run(lowered, pieces))
     return TwinRun(relation.name, relation.operator, relation.node, tuple(chosen), compiled)
-
-
-def _lowered(scene: Scene, twin: Any, item: EvaluationInput, clock: StageClock) -> Lowered:
-    import torch
-
-    from harness.compat.stack import stack_for
-    from harness.pipeline.lowering import compile_program, tensors_of
-
-    partitioner = stack_for(parse_target(scene.case.target), parse_recipe(scene.case.recipe)).partitioner
-    exported = torch.export.export(twin, tensors_of(item.arrays))
-    return compile_program(
-        replace(scene.quantized, reference=twin, exported=exported, partitioner=partitioner, domains={}, states={}),
-        clock,
-    )
 
 
 def _in_parts(

@@ -7,12 +7,13 @@ belongs to one probe. Oracles read these and nothing else of ``harness.pipeline.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from harness.case.arrays import Array
 from harness.compat.snapshots import NodeState
-from harness.evidence.observation import DelegateRecord, Failure
+from harness.evidence.observation import DelegateRecord, Envelope, Failure, LegResult, Observation, OutputType
+from harness.evidence.references import QUANTIZED, TOSA
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,41 @@ class TwinRun:
     node: str
     inputs: tuple[int, ...]
     outputs: tuple[tuple[Array, ...], ...]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A program whose values inside are outputs too, judged piece by piece (``harness.evidence.rounding.cuts``).
+
+    :param cuts: the value at each cut: name and operator of the node that computes it.
+    :param inputs: indices of the evaluation inputs that it ran on.
+    :param types: types of the outputs, and behind them of the values at the cuts.
+    :param reference: for each input the same of quantized eager, every piece on the values that the program computed.
+    :param compiled: the same of the TOSA reference model.
+    :param rounding: what a correct program may return, piece by piece; a lost qmin is forgiven.
+    """
+
+    cuts: tuple[tuple[str, str], ...]
+    inputs: tuple[int, ...]
+    types: tuple[OutputType, ...]
+    reference: tuple[tuple[Array, ...], ...]
+    compiled: tuple[tuple[Array, ...], ...]
+    rounding: tuple[tuple[Envelope, ...], ...]
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the program itself has."""
+        return len(self.types) - len(self.cuts)
+
+    def seen(self, observation: Observation) -> Observation:
+        """The observation as it would be if the program returned its values inside, and nothing else was known."""
+        return Observation(
+            observation.case,
+            tuple(observation.inputs[index] for index in self.inputs),
+            replace(observation.lowering, outputs=self.types, delegates=()),
+            {QUANTIZED: LegResult(outputs=self.reference), TOSA: LegResult(outputs=self.compiled)},
+            rounding=self.rounding,
+        )
 
 
 @dataclass(frozen=True)

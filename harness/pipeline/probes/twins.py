@@ -17,17 +17,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.passes.shape_prop import ShapeProp
 
+from harness.case.recipe import parse_recipe
+from harness.case.sampling import EvaluationInput
+from harness.case.target import parse_target
 from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
+from harness.compat.stack import stack_for
 from harness.compat.states import operator_name
 from harness.evidence.rounding.rules import base_name
 from harness.evidence.rounding.skipped import CLAMPS, between_clamps, name_of, saturation_skipped
+from harness.pipeline.lowering import Lowered, StageClock, compile_program, tensors_of
+from harness.pipeline.probes import Scene
 
 _DEQUANTIZES = (DEQUANTIZE, DEQUANTIZE_CHANNELS)
 _ROTATED = {"aten.conv2d.default": 1, "aten.linear.default": -1}
@@ -225,6 +231,19 @@ class _Twin:
         self._graph.lint()
         self.module.recompile()
         return self.module
+
+
+def lower(scene: Scene, twin: GraphModule, item: EvaluationInput, clock: StageClock) -> Lowered:
+    """Export a twin and lower it with a fresh partitioner.
+
+    :raises Exception: whatever upstream raises.
+    """
+    partitioner = stack_for(parse_target(scene.case.target), parse_recipe(scene.case.recipe)).partitioner
+    exported = torch.export.export(twin, tensors_of(item.arrays))
+    return compile_program(
+        replace(scene.quantized, reference=twin, exported=exported, partitioner=partitioner, domains={}, states={}),
+        clock,
+    )
 
 
 _ROWWISE = {

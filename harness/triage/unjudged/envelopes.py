@@ -12,17 +12,17 @@ it counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
-
-import numpy as np
 
 from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.compat.snapshots import NodeState
 from harness.evidence.agreement import legs_to_judge
+from harness.evidence.comparing import covering
 from harness.evidence.observation import Domain, Envelope, LegResult, Observation, OutputType, Unjudged
 from harness.evidence.references import EAGER, QUANTIZED, reference_leg
+from harness.pipeline.probes.results import Pieces
 
 NO_RULE = "no rule of rounding"
 NO_COST = "no rule for what quantization may cost"
@@ -32,8 +32,6 @@ ENDLESS = "envelope without an end"
 MISFIT = "legs that do not fit"
 QUALITY = "quality: "
 """Begins the reasons that are about float eager against quantized eager."""
-STEP_SHARE = 1.0e-3
-"""Ends of envelopes lie on the code grid: any fraction of a step will do."""
 
 
 class Held(Protocol):
@@ -70,25 +68,17 @@ class Loose:
         return self.endless + self.covering
 
 
-def covering(envelope: Envelope, output: OutputType) -> int:
-    """Number of elements that may have every code of the output."""
-    low, high = (np.asarray(end).astype(np.float64) for end in (envelope.low, envelope.high))
-    return int(np.sum(np.isfinite(low) & np.isfinite(high) & _covers(low, high, output)))
-
-
-def _covers(low: Array, high: Array, output: OutputType) -> Array:
-    domain = output.domain
-    if domain is not None:
-        ends = [(code - domain.zero_point) * domain.scale for code in (domain.qmin, domain.qmax)]
-        slack = STEP_SHARE * domain.scale
-        return np.asarray((low <= ends[0] + slack) & (high >= ends[1] - slack))
-    if output.dtype.removeprefix("torch.") == "bool":
-        return np.asarray((low <= 0.0) & (high >= 1.0))
-    return np.zeros(low.shape, dtype=bool)
-
-
 def of_rounding(observation: Observation, compare: Compare) -> Iterator[Unjudged]:
-    """What the ``numeric`` oracle's envelopes could not judge of the first leg that is held against them."""
+    """What the ``numeric`` oracle's envelopes could not judge of the first leg that is held against them.
+
+    Where values inside were judged, it is what no piece could judge; a value inside may concern every output.
+    """
+    pieces = observation.probes.get("inside")
+    if isinstance(pieces, Pieces):
+        for row in of_rounding(pieces.seen(observation), compare):
+            within = all(index < pieces.outputs for index in row.outputs)
+            yield row if within else replace(row, outputs=tuple(range(pieces.outputs)))
+        return
     reference = observation.legs.get(reference_leg(observation))
     legs = legs_to_judge(observation)
     if not legs or reference is None or not reference.ran or observation.rounding is None:

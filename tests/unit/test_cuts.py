@@ -40,7 +40,7 @@ def with_output(graph, quantize):
 
 def test_a_graph_is_cut_where_much_is_free_and_the_next_piece_begins_with_what_was_seen():
     graph, quantizes = traced(grown)
-    [cut] = chosen_cuts(graph, INPUT)
+    [cut] = chosen_cuts(graph, [INPUT])
     assert cut == quantizes[3]  # of mul; not of maximum, where little is free, nor of the output
     seen = np.array([7, -3, 100])
     output, _ = piecewise(with_output(graph, cut), INPUT, "rounding", {cut: seen})

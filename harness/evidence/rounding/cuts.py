@@ -10,7 +10,7 @@ quantized (``skipped``): then the codes that are seen are not what the next oper
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -26,20 +26,22 @@ WIDEST = 1 / 64
 """Share of a value's codes from which on its envelope ends a piece (4 of 256)."""
 
 
-def chosen_cuts(graph: torch.fx.GraphModule, arrays: tuple[Array, ...]) -> list[str]:
+def chosen_cuts(graph: torch.fx.GraphModule, inputs: Iterable[tuple[Array, ...]]) -> list[str]:
     """Names of the quantize nodes at which a graph is cut, in graph order; the values are stand-ins."""
-    found: list[str] = []
+    found: set[str] = set()
 
     def cut(node: torch.fx.Node, codes: Interval, doubts: tuple[str, ...]) -> torch.Tensor | None:
         qmin, qmax = node.args[3:5]
         width = float((codes.high - codes.low).max()) if codes.low.numel() else 0.0
-        if not (width > (qmax - qmin) * WIDEST or doubts) or not can_be_cut(node):
-            return None
-        found.append(node.name)
+        if node.name not in found:
+            if not (width > (qmax - qmin) * WIDEST or doubts) or not can_be_cut(node):
+                return None
+            found.add(node.name)
         return torch.nan_to_num(codes.center).clamp(qmin, qmax).round()
 
-    envelopes(graph, arrays, "rounding", cut=cut)
-    return found
+    for arrays in inputs:
+        envelopes(graph, arrays, "rounding", cut=cut)
+    return [node.name for node in graph.graph.nodes if node.name in found]
 
 
 def can_be_cut(quantize: torch.fx.Node) -> bool:

@@ -44,12 +44,13 @@ def _run(scene: Scene, clock: StageClock) -> Pieces | Skipped:
 
     from harness.evidence.rounding.cuts import chosen_cuts
     from harness.pipeline.probes.pieces import in_pieces
+    from harness.pipeline.probes.twins import inputs_of_twins
 
     if not all(name in scene.legs and scene.legs[name].ran for name in (QUANTIZED, TOSA)):
         return Skipped("the original did not run")
     if scene.rounding is None or not judges_little(scene.rounding, scene.lowered.record.outputs):
         return Skipped("the outputs are judged without it")
-    cuts = chosen_cuts(scene.lowered.reference, scene.inputs[0].arrays)
+    cuts = chosen_cuts(scene.lowered.reference, [scene.inputs[index].arrays for index in inputs_of_twins(scene)])
     if not cuts:
         return Skipped("no value inside can be seen")
     try:

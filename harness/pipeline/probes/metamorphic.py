@@ -24,7 +24,7 @@ from harness.case.arrays import Array
 from harness.case.aten import changed_state
 from harness.case.case import Case
 from harness.case.recipe import parse_recipe
-from harness.case.sampling import CALIBRATION, ENDPOINTS, EvaluationInput
+from harness.case.sampling import EvaluationInput
 from harness.case.target import parse_target
 from harness.evidence.references import QUANTIZED, TOSA
 from harness.pipeline.probes import Probe, Scene, digest_number
@@ -67,9 +67,9 @@ def _compared(scene: Scene, relation: Relation, clock: StageClock) -> TwinRun | 
 
     from harness.pipeline.legs import arrays_of, legs
     from harness.pipeline.lowering import tensors_of
-    from harness.pipeline.probes.twins import lower
+    from harness.pipeline.probes.twins import inputs_of_twins, lower
 
-    chosen = [index for index, item in enumerate(scene.inputs) if item.origin in (CALIBRATION, ENDPOINTS)]
+    chosen = inputs_of_twins(scene)
     items = [scene.inputs[index] for index in chosen]
     twin = relation.build()
 
@@ -86,7 +86,7 @@ def _compared(scene: Scene, relation: Relation, clock: StageClock) -> TwinRun | 
         return Skipped(f"{relation.name}: an operator of the twin runs on the CPU")
     with clock.stage("run"):
         compiled = _in_parts(items, relation.parts, lambda pieces: legs()[TOSA].run(lowered, pieces))
-    return TwinRun(relation.name, relation.operator, relation.node, tuple(chosen), compiled)
+    return TwinRun(relation.name, relation.operator, relation.node, chosen, compiled)
 
 
 def _in_parts(

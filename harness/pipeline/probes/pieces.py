@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from harness.case.arrays import Array
-from harness.case.sampling import CALIBRATION, ENDPOINTS
 from harness.case.traits import QUANTIZE
 from harness.evidence.observation import Domain, OutputType
 from harness.evidence.references import TOSA
@@ -23,7 +22,7 @@ from harness.pipeline.lowering import StageClock, tensors_of
 from harness.pipeline.probes import Scene
 from harness.pipeline.probes.graphs import same_bits
 from harness.pipeline.probes.results import Pieces, Skipped
-from harness.pipeline.probes.twins import lower
+from harness.pipeline.probes.twins import inputs_of_twins, lower
 
 Codes = Mapping[str, Array]
 
@@ -34,7 +33,7 @@ def in_pieces(scene: Scene, cuts: Sequence[str], clock: StageClock) -> Pieces | 
     :param cuts: quantize nodes of the quantized graph.
     :raises Exception: whatever upstream raises.
     """
-    chosen = tuple(index for index, item in enumerate(scene.inputs) if item.origin in (CALIBRATION, ENDPOINTS))
+    chosen = inputs_of_twins(scene)
     items = [scene.inputs[index] for index in chosen]
     types = scene.lowered.record.outputs
     twin = with_outputs(scene.lowered.reference, cuts)

@@ -25,7 +25,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.shape_prop import ShapeProp
 
 from harness.case.recipe import parse_recipe
-from harness.case.sampling import EvaluationInput
+from harness.case.sampling import CALIBRATION, ENDPOINTS, EvaluationInput
 from harness.case.target import parse_target
 from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
 from harness.compat.stack import stack_for
@@ -231,6 +231,11 @@ class _Twin:
         self._graph.lint()
         self.module.recompile()
         return self.module
+
+
+def inputs_of_twins(scene: Scene) -> tuple[int, ...]:
+    """Indices of the evaluation inputs that a twin runs on."""
+    return tuple(index for index, item in enumerate(scene.inputs) if item.origin in (CALIBRATION, ENDPOINTS))
 
 
 def lower(scene: Scene, twin: GraphModule, item: EvaluationInput, clock: StageClock) -> Lowered:

@@ -24,10 +24,10 @@ ENTRIES = ("seeds/001-conv-relu-cat", "found/select-then-flatten-wrong-elements"
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
-    """Paths of cases: two by hand, two that are drawn, each on every default target, and two of the corpus."""
+    """Paths of cases: two by hand, one that is drawn, on every default target, and two of the corpus."""
     folder = tmp_path_factory.mktemp("cases")
     by_hand = [linear_case(DEFAULT_TARGETS[0]), relu_join_case(DEFAULT_TARGETS[1])]
-    drawn = [case for graph in draw_block(3, 0, 2, DEFAULT_TARGETS) for case in graph]
+    drawn = [case for graph in draw_block(3, 0, 1, DEFAULT_TARGETS) for case in graph]
     files = []
     for place, case in enumerate([*by_hand, *drawn]):
         files.append(folder / f"{place}-{case.target}.json")
@@ -50,7 +50,7 @@ def test_warm_and_cold_programs_are_the_same(cases, emitted):
     for file, warm, cold in zip(cases, *emitted, strict=True):
         compared += not warm.problem
         assert difference(warm, cold, read_case(file).target) == "", file
-    assert compared >= 8
+    assert compared >= 6
 
 
 def test_a_kept_edge_program_lowers_to_the_same(observed):

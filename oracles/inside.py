@@ -49,6 +49,7 @@ ORACLE = Oracle(
     values=True,
     coarse=True,
     probed=True,
+    smaller="numeric",
     rank=1,
     expected="Each operator of the compiled program returns what it returns in the quantized module, up to rounding.",
 )

@@ -275,6 +275,8 @@ class Oracle:
     :param replayed: is its wrong value one that the graph after each pass can be evaluated for?
     :param lowered: does it need nothing but the lowering, neither a run nor a border of the program?
     :param probed: may a probe be what shows its mismatches?
+    :param smaller: the oracle that says of a smaller graph's outputs what this one says of values inside; empty if
+        none does.
     :param rank: its place in listings, the worst harm first.
     :param form: what a repro script looks at, unless Vela is to blame (``harness.reports.bugs.script``).
     :param expected: what a report says should be, a sentence.
@@ -289,6 +291,7 @@ class Oracle:
     replayed: bool = False
     lowered: bool = False
     probed: bool = False
+    smaller: str = ""
     rank: int = 99
     form: ReproForm = "values"
     expected: str = "No difference."

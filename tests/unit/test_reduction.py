@@ -252,6 +252,27 @@ def test_a_cut_case_shows_the_bug_whatever_follows_the_wrong_step(tmp_path, firs
     assert [item.bucket for item in judge.found.values()] == [later] * (verdict == "shows")
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "verdict"),
+    [
+        ("inside", "numeric", "shows"),  # the graph is small enough for its output to be judged
+        ("inside", "inside", "shows"),
+        ("inside", "quality", "other"),
+        ("numeric", "inside", "other"),
+    ],
+)
+def test_a_wrong_value_inside_may_come_out_of_a_smaller_graph(tmp_path, first, later, verdict):
+    wrong = evidence(later, signature="aten.linear" if later == "inside" else "", distance=2.0, unit="steps")
+    whole = evidence(
+        first, pass_name=None, signature="aten.mul" if first == "inside" else "", distance=1.0, unit="steps"
+    )
+    if (first, later) == ("inside", "inside"):
+        wrong = whole
+    assert criterion.BucketJudge(whole, (), Ran(wrong), tmp_path)([CHAIN]) == [verdict]
+    other = msgspec.structs.replace(wrong, bucket=wrong.bucket.replace("outside-rounding", "qmin-lost"))
+    assert criterion.BucketJudge(whole, (), Ran(other), tmp_path)([CHAIN]) == ["other"]
+
+
 # ---- harm -----------------------------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from harness.case.case import Case, case_digest
 from harness.evidence.observation import oracle_named
 from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
+from harness.triage.buckets import any_range
 from harness.triage.corpus import Entry, shown_by
 from harness.triage.findings import Finding
 from harness.workers.pool import CaseRunner
@@ -48,7 +49,9 @@ class BucketJudge:
     def __post_init__(self) -> None:
         self._entry = shown_by(self.corpus, self.finding)
         self._shares = sharing(self.finding, self.corpus)
-        self._probes: ProbeMode = "all" if oracle_named(self.finding.oracle).probed else "none"
+        oracle = oracle_named(self.finding.oracle)
+        self._smaller = oracle.smaller
+        self._probes: ProbeMode = "judging" if oracle.smaller else "all" if oracle.probed else "none"
 
     def __call__(self, cases: Sequence[Case]) -> list[Verdict]:
         tasks = [
@@ -72,5 +75,10 @@ class BucketJudge:
         return "other" if others or result.invalid is not None or result.problem is not None else "clean"
 
     def _is_it(self, item: Finding) -> bool:
-        same = any_operation(item.bucket) == any_operation(self.finding.bucket)
+        same = any_operation(item.bucket) == any_operation(self.finding.bucket) or self._came_out(item)
         return same and shown_by(self.corpus, item) == self._entry
+
+    def _came_out(self, item: Finding) -> bool:
+        """Does the smaller graph return what was wrong inside?"""
+        kinds = {any_range(bucket).split("/")[2] for bucket in (item.bucket, self.finding.bucket)}
+        return item.oracle == self._smaller and len(kinds) == 1 and item.target == self.finding.target

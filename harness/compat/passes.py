@@ -174,6 +174,7 @@ class _Recorder:
         self.seconds = 0.0
         self.started = False
         self.graphs: list[LiveGraph] = []
+        self._copies: dict[str, torch.Tensor] = {}
         self._passes: tuple[str, ...] = ()
         self._start: Snapshot | None = None
         self._snapshots: list[Snapshot] = []
@@ -275,8 +276,15 @@ class _Recorder:
             copied.meta = dict(node.meta)
             tensor = self._reader.tensor(node)
             if tensor is not None:
-                constants[copied.name] = tensor.clone()
+                constants[copied.name] = self._copy_of(copied.name, tensor)
         return LiveGraph(index, name, module, constants)
+
+    def _copy_of(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy of a constant; that of an earlier pass, if it is still the same."""
+        copy = self._copies.get(name)
+        if copy is None or (copy.dtype, copy.shape) != (tensor.dtype, tensor.shape) or not torch.equal(copy, tensor):
+            copy = self._copies[name] = tensor.clone()
+        return copy
 
 
 class _Same:

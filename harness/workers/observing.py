@@ -154,7 +154,9 @@ def observe(case: Case, clock: StageClock, options: Options = PLAIN, keep: list[
     :raises InvalidCase: the module fails in plain eager.
     """
     chosen = scheduled(case, options.probes)
-    compiled = compile_case(case, clock, options, copies=bool(chosen), keep_graphs=keep is not None)
+    compiled = compile_case(
+        case, clock, options, copies=any(probe.fresh for probe in chosen), keep_graphs=keep is not None
+    )
     if keep is not None and compiled.lowered is not None:
         keep.append(compiled.lowered)
     return execute(compiled, clock, options, chosen)

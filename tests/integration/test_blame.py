@@ -46,6 +46,18 @@ def kept(case):
     return observe(case, StageClock(), keep=live), live[0]
 
 
+def test_graphs_share_the_constants_that_no_pass_changed():
+    """Else a model's weights are kept once a pass."""
+    _, lowered = kept(CLEAN["linear"])
+    [graphs] = lowered.graphs.values()
+    shared = {}
+    for graph in graphs:
+        for name, tensor in graph.constants.items():
+            shared.setdefault((name, tensor.dtype, tensor.numpy().tobytes()), set()).add(tensor.data_ptr())
+    assert max(sum(name in graph.constants for graph in graphs) for name, *_ in shared) > 2
+    assert all(len(places) == 1 for places in shared.values())
+
+
 @pytest.mark.parametrize("name", CLEAN)
 def test_the_last_graph_gives_the_very_codes_of_the_reference_model(name):
     seen, lowered = kept(CLEAN[name])

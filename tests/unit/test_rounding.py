@@ -13,10 +13,11 @@ from torch.ao.quantization.fx import _decomposed
 from harness.evidence.rounding import originals, tables
 from harness.evidence.rounding.interval import Interval
 from harness.evidence.rounding.rules import RULES, Call, base_name
-from harness.evidence.rounding.walk import envelopes
+from harness.evidence.rounding.walk import _Walk, envelopes
 
 assert _decomposed  # registers torch.ops.quantized_decomposed
 ATEN = torch.ops.aten
+SCALE = (0.1, 0, -128, 127, torch.int8)
 Q = torch.ops.quantized_decomposed.quantize_per_tensor.default
 DQ = torch.ops.quantized_decomposed.dequantize_per_tensor.default
 
@@ -404,3 +405,15 @@ def test_an_integer_output_is_held_as_float64():
     """int8 has no absolute value of -128: a margin of it was negative, and the reference outside its own envelope."""
     [envelope] = envelopes(_graph(lambda x: ATEN.bitwise_and.Tensor(x, x)), (np.array([-128, 3], np.int8),), "rounding")
     assert (envelope.low.dtype, envelope.low.tolist(), envelope.high.tolist()) == (np.float64, [-128, 3], [-128, 3])
+
+
+def test_values_that_nobody_reads_any_more_are_let_go_of():
+    """The float64 ends of a model's weights are many times the model; what shares memory stays."""
+    graph = torch.fx.symbolic_trace(
+        lambda x, w: ATEN.relu_.default(ATEN.linear.default(DQ(Q(x, *SCALE), *SCALE), ATEN.neg.default(w)))
+    )
+    walk = _Walk(graph, "rounding", {})
+    arrays = (np.ones((1, 3), np.float32), np.ones((2, 3), np.float32))
+    [envelope] = walk.run(arrays)
+    assert envelope.high.tolist() == [[0.0, 0.0]]
+    assert {node.name for node in walk.values} == {"linear_default", "relu__default"}

@@ -93,8 +93,10 @@ def _product(
         return unbounded_like(center)
     absolute = product(x.magnitude, w.magnitude)
     radius = torch.zeros_like(center)
-    if not (x.exact and w.exact):
-        radius = product(x.radius, w.magnitude) + product(x.center.abs(), w.radius)
+    if not x.exact:
+        radius = radius + product(x.radius, w.magnitude)
+    if not w.exact:
+        radius = radius + product(x.center.abs(), w.radius)
     if bias is not None:
         center = center + shaped(bias.center)
         radius = radius + shaped(bias.radius)

@@ -19,7 +19,7 @@ FLOAT32_EPSILON = 2.0**-24
 
 @dataclass(frozen=True)
 class Interval:
-    """Lowest and highest value of each element.
+    """Lowest and highest value of each element. A value that is known exactly has one tensor for both.
 
     :param scale: step of the activation that this value is the plain dequantization of, or None.
     :param bits: width of that activation's codes.
@@ -36,11 +36,12 @@ class Interval:
 
     @property
     def finite(self) -> bool:
-        return bool(torch.isfinite(self.low).all() and torch.isfinite(self.high).all())
+        high = self.low is self.high or torch.isfinite(self.high).all()
+        return bool(high and torch.isfinite(self.low).all())
 
     @property
     def center(self) -> torch.Tensor:
-        return (self.low + self.high) / 2
+        return self.low if self.low is self.high else (self.low + self.high) / 2
 
     @property
     def radius(self) -> torch.Tensor:
@@ -48,7 +49,7 @@ class Interval:
 
     @property
     def magnitude(self) -> torch.Tensor:
-        return torch.maximum(self.low.abs(), self.high.abs())
+        return self.low.abs() if self.low is self.high else torch.maximum(self.low.abs(), self.high.abs())
 
     def widened(self, by: torch.Tensor | float) -> Interval:
         """Both ends moved outward by ``by`` (non-negative)."""

@@ -85,6 +85,7 @@ class _Walk:
         self.doubts: dict[torch.fx.Node, tuple[str, ...]] = {}
         self.open: set[torch.fx.Node] = set()
         self.floats: dict[Any, Interval] = {}
+        self.last_reads = _last_reads(module.graph)
 
     def run(self, arrays: tuple[Array, ...]) -> tuple[Envelope, ...]:
         inputs = iter(arrays)
@@ -102,10 +103,16 @@ class _Walk:
                 self._go_on_with(node)
                 if is_write(node.target):
                     self._write(node)
+                self._let_go(node)
             elif node.op == "output":
                 results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
                 return tuple(self._envelope(result) for result in results)
         raise AssertionError("the graph has no output node")
+
+    def _let_go(self, node: torch.fx.Node) -> None:
+        """Forget the values that nobody reads after a node: float64 ends of all weights are many times a model."""
+        for read in self.last_reads.get(node, ()):
+            del self.values[read]
 
     def _go_on_with(self, node: torch.fx.Node) -> None:
         """Take the codes that are given for a quantize node for the only ones."""
@@ -276,6 +283,17 @@ def _rounded(value: Interval, scale: float) -> tuple[torch.Tensor, torch.Tensor]
     ends = value.low / scale, value.high / scale
     slack_low, slack_high = (torch.nan_to_num(steps.abs() * FLOAT32_EPSILON * 4, posinf=0.0) for steps in ends)
     return torch.ceil(ends[0] - slack_low - 0.5), torch.floor(ends[1] + slack_high + 0.5)
+
+
+def _last_reads(graph: torch.fx.Graph) -> dict[torch.fx.Node, list[torch.fx.Node]]:
+    """The values that each node is the last one to read; those that share memory stay, since writes look at them."""
+    last = {read: node for node in graph.nodes for read in node.all_input_nodes}
+    sharing = {item for node in graph.nodes if (owner := owner_of(node)) is not None for item in (node, owner)}
+    reads: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+    for read, node in last.items():
+        if node.op == "call_function" and read not in sharing:
+            reads.setdefault(node, []).append(read)
+    return reads
 
 
 def _is_weight(node: torch.fx.Node) -> bool:

@@ -69,12 +69,14 @@ class Probe:
     :param rate: by default it runs on one case in this many.
     :param applies: can it say anything of this case?
     :param run: returns data; the clock is its own, so that its stages do not count as the case's.
+    :param fresh: does it need a copy of the module from before it was quantized (``Scene.fresh``)?
     """
 
     name: str
     rate: int
     applies: Callable[[Case], bool]
     run: Callable[[Scene, StageClock], Any]
+    fresh: bool = False
 
 
 @cache

@@ -40,4 +40,4 @@ def _applies(case: Case) -> bool:
     return True
 
 
-PROBE = Probe(NAME, 40, _applies, _run)
+PROBE = Probe(NAME, 40, _applies, _run, fresh=True)

@@ -20,7 +20,8 @@ Where nothing tells which tensor is wrong first (``told`` is 0), the place is on
 ``at`` does not hold there, since any bug before the output would do.
 
 A condition with ``whole`` speaks of the smallest program that shows a finding: besides the operators of its path and of
-``through`` the program has none. Nothing can be cut from it, so they are the cause, whatever their sizes.
+``through`` the program has none. Nothing can be cut from it, so they are the cause, whatever their sizes. The wrong
+one may be any of them, unless names begin with ``*``.
 
 A fact that an operator does not have never satisfies a term. ``siblings`` makes the places on which a condition must
 not hold: in each, one thing that it asks for is otherwise.
@@ -187,7 +188,10 @@ class _Search:
     def found(self, *, whole: bool) -> bool:
         starts = (index for index in range(len(self.place.operators)) if self._fits(index, self.path[0]))
         lines = (line for start in starts for line in self._lines(((start,),)))
-        return any(self._covers(line) if whole else self._passes_here(line) for line in lines)
+        if whole:
+            anywhere = not any(item.wrong for item in self.path)
+            return any(self._covers(line) and (anywhere or self._passes_here(line)) for line in lines)
+        return any(self._passes_here(line) for line in lines)
 
     def _covers(self, parts: tuple[tuple[int, ...], ...]) -> bool:
         """Is everything on the line, but for inputs and what is gone through?"""

@@ -72,6 +72,13 @@ def test_a_whole_condition_tells_all_that_a_smallest_program_has():
         Condition(at=("share < 1",), whole=True).check()
 
 
+def test_a_whole_condition_may_say_which_operator_is_wrong():
+    line = msgspec.structs.replace(LINE, operators=LINE.operators[:5])
+    assert holds("SLICE", "*CONV2D", "CONCAT", place=line, whole=True), "the RESCALE behind it is"
+    assert not holds("SLICE", "CONV2D", "*CONCAT", place=line, whole=True)
+    assert not holds("*SLICE", "CONV2D", "CONCAT", place=msgspec.structs.replace(line, here=(2,)), whole=True)
+
+
 def test_a_star_says_which_operator_is_wrong():
     assert holds("SLICE", "*CONV2D", "CONCAT")  # the RESCALE behind it is wrong
     assert not holds("*SLICE", "CONV2D", "CONCAT")

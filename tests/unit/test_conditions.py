@@ -68,6 +68,10 @@ def test_a_whole_condition_tells_all_that_a_smallest_program_has():
     assert not holds(*path, place=line, whole=True, through="RESCALE")
     given = msgspec.structs.replace(line, operators=(*line.operators, op("INPUT"), op("RESCALE", 0)))
     assert holds(*path, place=given, whole=True)
+    assert holds(*path, place=LINE, whole=True, rest="TABLE")
+    assert not holds("SLICE", "CONCAT", place=line, whole=True, rest="*"), "the CONV2D is between"
+    with pytest.raises(ValueError, match="write whole = true"):
+        Condition(path=path, rest="TABLE").check()
     with pytest.raises(ValueError, match="give it a path"):
         Condition(at=("share < 1",), whole=True).check()
 

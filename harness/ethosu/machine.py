@@ -128,7 +128,7 @@ def _run(npu: Npu, commands: Sequence[Command], steps: list[Step], watch: Watch 
             else:
                 operate(npu, command)
         except OutOfBounds as error:
-            npu.report("out-of-bounds", f"accesses {error}")
+            npu.report("out-of-bounds", f"accesses {error}", bricks=int(npu.in_bricks))
             return StreamError(f"accesses {error}", command.offset)
         except UnsetRegister as error:
             npu.report("unset-register", error.problem)

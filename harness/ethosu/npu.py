@@ -54,8 +54,14 @@ class Npu:
         assert self.command is not None
         return Step(self.step, self.command, self.registers.snapshot(), tuple(self.reads), tuple(self.writes))
 
-    def report(self, kind: str, message: str, *, certain: bool = True) -> None:
-        """Note an issue of the operation under way."""
+    def report(self, kind: str, message: str, *, certain: bool = True, **seen: int | str) -> None:
+        """Note an issue of the operation under way; ``seen``: as ``StreamIssue`` has it."""
         assert self.command is not None
         operation = self.command.name.removeprefix("OP_")
-        self.issues.append(StreamIssue(kind, message, operation, self.step, self.command.offset, certain))
+        told = tuple(seen.items())
+        self.issues.append(StreamIssue(kind, message, operation, self.step, self.command.offset, certain, told))
+
+    @property
+    def in_bricks(self) -> bool:
+        """Does the operation under way read or write a feature map in bricks (NHCWB16)?"""
+        return any(self.registers.get_or(f"{role}_PRECISION", 0, "format") for role in ("IFM", "OFM"))

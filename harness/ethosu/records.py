@@ -119,7 +119,8 @@ class StreamIssue:
     :param certain: False for what the hardware may well allow: information.
     :param seen: numbers and words behind the message, by name: of a hazard ``blockdep``, ``safe`` (the largest BLOCKDEP
         that is), ``after`` (the kind of the other operation), ``other`` (its last step), ``missing`` (``KERNEL_WAIT``)
-        and ``conflict``; of an output ``unwritten``.
+        and ``conflict``; of an output ``unwritten``; of what leaves a region ``bricks`` (1 if the operation reads or
+        writes a feature map in NHCWB16).
     """
 
     kind: str

@@ -35,7 +35,7 @@ from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import any_family
 from harness.triage.conditions import ANY, Condition
 from harness.triage.findings import Finding
-from harness.triage.known import BY_REDUCTION, KnownBug, classified, shown_kind
+from harness.triage.known import BY_REDUCTION, KnownBug, classified, is_all_of_smallest, shown_kind
 
 FAMILIES = {"u55": "ethos-u55-128", "u65": "ethos-u65-256", "u85": "ethos-u85-256"}
 """An accelerator of each family."""
@@ -252,7 +252,7 @@ def _whole_place(program: Program, facts: Mapping[str, Fact] | None = None) -> P
 def classified_as_smallest(finding: Finding, program: Program, bugs: Sequence[KnownBug]) -> Finding:
     """The finding in its state; where its place is a part of the program only, patterns on all of it are asked, too."""
     found = classified(finding, bugs)
-    if found.known or finding.place is None:
+    if found.known or finding.place is None or is_all_of_smallest(finding):
         return found
     patterns = [
         msgspec.structs.replace(bug, conditions=tuple(item for item in bug.conditions if item.whole), fingerprints=())

@@ -19,8 +19,9 @@ what its first operand is made of.
 Where nothing tells which tensor is wrong first (``told`` is 0), the place is only the output's: a condition without
 ``at`` does not hold there, since any bug before the output would do.
 
-A condition with ``whole`` speaks of the smallest program that shows a finding: besides the operators of its path and of
-``through`` the program has none. Nothing can be cut from it, so they are the cause, whatever their sizes.
+A condition with ``whole`` speaks of the smallest program that shows a finding: besides the operators of its path, of
+``through`` and of ``rest`` the program has none. Nothing can be cut from it, so they are the cause, whatever their
+sizes. The wrong one may be any of them, unless names begin with ``*``.
 
 A fact that an operator does not have never satisfies a term. ``siblings`` makes the places on which a condition must
 not hold: in each, one thing that it asks for is otherwise.
@@ -96,6 +97,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     :param shows: the findings that it speaks of, as ``oracle/kind`` or ``oracle``; none: see ``Known``.
     :param graph: which kind of graph it speaks of.
     :param whole: the place is a smallest program, and nothing else is in it (``KnownBug.proof`` asks for the former).
+    :param rest: of ``whole``: names of operators, or ``*``, that may be in the program besides, anywhere but between.
     :param families: target families (``ethos-u85``) whose findings it proves, where an entry's families do not show its
         bug at the same places; none: all of the entry's.
     """
@@ -107,6 +109,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     graph: GraphKind = "tosa"
     families: tuple[str, ...] = ()
     whole: bool = False
+    rest: str = ""
 
     def holds(self, place: Place) -> bool:
         """Does it hold at this place?"""
@@ -117,7 +120,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if not self.path:
             return True
         search = _Search(place, tuple(element(text) for text in self.path), frozenset(self.through.split("|")))
-        return search.found(whole=self.whole)
+        return search.found(whole=self.whole, rest=frozenset(self.rest.split("|")))
 
     @property
     def asks(self) -> int:
@@ -136,6 +139,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             element(text)
         for text in self.at:
             term(text)
+        if self.rest and not self.whole:
+            raise ValueError("a condition with rest says what else a smallest program has; write whole = true as well")
         if self.whole and not self.path:
             raise ValueError("a condition with whole says what a smallest program consists of; give it a path")
         if not self.path and not self.at:
@@ -184,16 +189,19 @@ class _Search:
         self.place, self.path, self.through = place, path, through
         self.readers = place.readers
 
-    def found(self, *, whole: bool) -> bool:
+    def found(self, *, whole: bool, rest: frozenset[str]) -> bool:
         starts = (index for index in range(len(self.place.operators)) if self._fits(index, self.path[0]))
         lines = (line for start in starts for line in self._lines(((start,),)))
-        return any(self._covers(line) if whole else self._passes_here(line) for line in lines)
+        if whole:
+            anywhere = not any(item.wrong for item in self.path)
+            return any(self._covers(line, rest) and (anywhere or self._passes_here(line)) for line in lines)
+        return any(self._passes_here(line) for line in lines)
 
-    def _covers(self, parts: tuple[tuple[int, ...], ...]) -> bool:
-        """Is everything on the line, but for inputs and what is gone through?"""
+    def _covers(self, parts: tuple[tuple[int, ...], ...], rest: frozenset[str]) -> bool:
+        """Is everything on the line, but for inputs, what is gone through, and the rest?"""
         line = {index for part in parts for index in part}
         beside = (item.op for index, item in enumerate(self.place.operators) if index not in line)
-        return all(op == INPUT or self._goes_through(op) for op in beside)
+        return all(op == INPUT or self._goes_through(op) or op in rest or ANY in rest for op in beside)
 
     def _goes_through(self, op: str) -> bool:
         return op in self.through or ANY in self.through

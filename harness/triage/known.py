@@ -114,7 +114,7 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
         """Does it speak of findings of this kind and target? Without a word on the kind, of the entry's own."""
         if condition.families and parse_target(finding.target).family not in condition.families:
             return False
-        if condition.whole and not _is_smallest(finding):
+        if condition.whole and not is_all_of_smallest(finding):
             return False
         kind = kind_of_bucket(any_range(finding.bucket))
         shows = condition.shows or (kind_of_bucket(any_range(self.bucket)),)
@@ -133,7 +133,7 @@ def shown_kind(finding: Finding) -> str:
     return VALUES if kind in _VALUES else kind
 
 
-def _is_smallest(finding: Finding) -> bool:
+def is_all_of_smallest(finding: Finding) -> bool:
     """Is its place the smallest program that shows it, and all of it?"""
     place = finding.place
     if not finding.fingerprint or place is None:

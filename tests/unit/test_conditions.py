@@ -68,8 +68,19 @@ def test_a_whole_condition_tells_all_that_a_smallest_program_has():
     assert not holds(*path, place=line, whole=True, through="RESCALE")
     given = msgspec.structs.replace(line, operators=(*line.operators, op("INPUT"), op("RESCALE", 0)))
     assert holds(*path, place=given, whole=True)
+    assert holds(*path, place=LINE, whole=True, rest="TABLE")
+    assert not holds("SLICE", "CONCAT", place=line, whole=True, rest="*"), "the CONV2D is between"
+    with pytest.raises(ValueError, match="write whole = true"):
+        Condition(path=path, rest="TABLE").check()
     with pytest.raises(ValueError, match="give it a path"):
         Condition(at=("share < 1",), whole=True).check()
+
+
+def test_a_whole_condition_may_say_which_operator_is_wrong():
+    line = msgspec.structs.replace(LINE, operators=LINE.operators[:5])
+    assert holds("SLICE", "*CONV2D", "CONCAT", place=line, whole=True), "the RESCALE behind it is"
+    assert not holds("SLICE", "CONV2D", "*CONCAT", place=line, whole=True)
+    assert not holds("*SLICE", "CONV2D", "CONCAT", place=msgspec.structs.replace(line, here=(2,)), whole=True)
 
 
 def test_a_star_says_which_operator_is_wrong():

@@ -73,6 +73,7 @@ def test_leaving_a_region_ends_the_run() -> None:
     assert _issues(execution) == [("out-of-bounds", "POOL")]
     assert execution.outputs is None
     assert "bytes 0x7e to 0x82 of scratch, which has 128 bytes" in str(execution.stopped)
+    assert execution.issues[0].seen == (("bricks", 0),)
 
 
 def test_writing_constants_is_out_of_bounds() -> None:

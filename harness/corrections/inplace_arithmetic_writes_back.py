@@ -58,5 +58,5 @@ CORRECTION = Correction(
             ),
         ),
     ),
-    patterns=(("aten.add_.Tensor|aten.sub_.Tensor|aten.mul_.Tensor|aten.div_.Tensor",),),
+    patterns=(("add|sub|mul|div",),),
 )

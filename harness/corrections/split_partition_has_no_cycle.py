@@ -69,7 +69,7 @@ CORRECTION = Correction(
                     "    return components\n"
                     "\n\n"
                     "def _crossings(nodes: set[torch.fx.Node]) -> dict[torch.fx.Node, int]:\n"
-                    '    """How often a path to each node left the set and came back; a DQ node belongs to its only user."""\n'
+                    '    """How often a path to each node left the set; a DQ node counts as its only user does."""\n'
                     "    crossed: dict[torch.fx.Node, int] = {}\n"
                     "    if not nodes:\n"
                     "        return crossed\n"
@@ -90,5 +90,5 @@ CORRECTION = Correction(
             ),
         ),
     ),
-    patterns=(("aten.copy_.default|aten.index_copy_.default|aten.index_put_.default",),),
+    patterns=(("index_put",),),
 )

@@ -67,6 +67,6 @@ CORRECTION = Correction(
             ),
         ),
     ),
-    patterns=(("aten.add_.Tensor|aten.sub_.Tensor|aten.mul_.Tensor|aten.div_.Tensor",),),
+    patterns=(("add|sub|mul|div",),),
     needs=("inplace-arithmetic-writes-back",),
 )

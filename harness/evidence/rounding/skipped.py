@@ -64,7 +64,7 @@ def _readers(dequantize: torch.fx.Node) -> Iterator[tuple[torch.fx.Node, torch.f
 
 
 def _same_domain(one: torch.fx.Node, other: torch.fx.Node) -> bool:
-    return one.args[1:3] == other.args[1:3]
+    return bool(one.args[1:3] == other.args[1:3])
 
 
 def between_clamps(dequantize: torch.fx.Node) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -70,10 +70,10 @@ class Loose:
         return self.endless + self.covering
 
 
-def covering(envelope: Envelope, output: OutputType) -> int:
-    """Number of elements that may have every code of the output."""
+def covering(envelope: Envelope, output: OutputType, among: Array | Literal[True] = True) -> int:
+    """Number of elements, among some, that may have every code of the output."""
     low, high = (np.asarray(end).astype(np.float64) for end in (envelope.low, envelope.high))
-    return int(np.sum(np.isfinite(low) & np.isfinite(high) & _covers(low, high, output)))
+    return int(np.sum(np.isfinite(low) & np.isfinite(high) & _covers(low, high, output) & among))
 
 
 def _covers(low: Array, high: Array, output: OutputType) -> Array:
@@ -130,9 +130,11 @@ class _Held:
         if len({len(run) for run in runs}) != 1:
             self.misfits.update(range(len(self.types)))
             return
-        for item, allowed, wanted, got in zip(*runs, strict=True):
+        eager = self.observation.legs.get(EAGER)
+        floats = eager.outputs if eager and eager.ran and len(eager.outputs) == len(runs[0]) else [()] * len(runs[0])
+        for item, allowed, wanted, got, real in zip(*runs, floats, strict=True):
             if allowed is not None:
-                self._add(item, allowed, wanted, got)
+                self._add(item, allowed, wanted, got, real)
         states = self.observation.lowering.reference
         for index, names in self.operators.items():
             above = operators_above(states, index, len(self.types))
@@ -143,8 +145,14 @@ class _Held:
         return self.observation.lowering.outputs
 
     def _add(
-        self, item: EvaluationInput, allowed: tuple[Envelope, ...], wanted: Sequence[Array], got: Sequence[Array]
+        self,
+        item: EvaluationInput,
+        allowed: tuple[Envelope, ...],
+        wanted: Sequence[Array],
+        got: Sequence[Array],
+        real: Sequence[Array],
     ) -> None:
+        """:param real: of the float model; where it is NaN an output has no value, and nothing is to be judged."""
         if not len(allowed) == len(wanted) == len(got) == len(self.types):
             self.misfits.update(range(len(self.types)))
             return
@@ -153,7 +161,11 @@ class _Held:
                 self.misfits.add(index)
                 continue
             held = self.compare(item, index, got[index], wanted[index], envelope, output.domain)
-            row = Loose(held.unjudged, covering(envelope, output), held.unsound, wanted[index].size)
+            void = np.zeros(wanted[index].shape, dtype=bool)
+            if len(real) == len(self.types) and real[index].shape == void.shape and real[index].dtype.kind == "f":
+                void = np.isnan(real[index])
+            endless = held.unjudged - int(np.sum(void & ~(np.isfinite(envelope.low) & np.isfinite(envelope.high))))
+            row = Loose(endless, covering(envelope, output, ~void), held.unsound, wanted[index].size)
             self.loose.setdefault(index, []).append(row)
             self.operators.setdefault(index, set()).update(envelope.unjudged)
 

@@ -105,10 +105,10 @@ def comparisons(
                 )
 
 
-def covering(envelope: Envelope, output: OutputType) -> int:
-    """Number of elements that may have every code of the output."""
+def covering(envelope: Envelope, output: OutputType, among: Array | Literal[True] = True) -> int:
+    """Number of elements, among some, that may have every code of the output."""
     low, high = (np.asarray(end).astype(np.float64) for end in (envelope.low, envelope.high))
-    return int(np.sum(np.isfinite(low) & np.isfinite(high) & _covers(low, high, output)))
+    return int(np.sum(np.isfinite(low) & np.isfinite(high) & _covers(low, high, output) & among))
 
 
 def _covers(low: Array, high: Array, output: OutputType) -> Array:

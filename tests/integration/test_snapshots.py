@@ -142,9 +142,30 @@ def test_what_fills_up_a_strided_slice_is_not_taken_for_its_value(observed):
     )
     seen = observed(case)
     [delegate] = seen.lowering.delegates
-    fillers = [item for item in judged_constants(analyse(delegate)) if "fills up" in item.message]
-    assert [item.verdict for item in fillers] == ["unmatched"]
+    fillers = [item for item in judged_constants(analyse(delegate)) if item.tensor.startswith("aten_full_")]
+    assert [item.verdict for item in fillers] == ["right"]
     assert [item for item in judge(seen) if not item.information] == []
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_the_places_of_an_unfold_are_those_of_its_windows(observed, off):
+    case = Case(
+        graph=Graph(
+            inputs=(Input(name="x0", shape=(2, 7, 3)),),
+            nodes=(node("n0", "unfold", "x0", dim=1, size=3, step=2),),
+            outputs=("n0",),
+        ),
+        calibration={"x0": uniform(-1.0, 1.0)},
+    )
+    [delegate] = observed(case).lowering.delegates
+    analysis = analyse(delegate)
+    places = [name for name, item in analysis.block.tensors.items() if item.data and "arange" in name]
+    name = next(name for name in places if 2 in analysis.block.tensors[name].values())
+    tensor = analysis.block.tensors[name]
+    other = replace(tensor, data=bytes([tensor.data[0] + off, *tensor.data[1:]]))
+    block = replace(analysis.block, tensors={**analysis.block.tensors, name: other})
+    [judged] = [item for item in judged_constants(replace(analysis, block=block)) if item.tensor == name]
+    assert judged.verdict == ("right", "unmatched")[off]
 
 
 def test_equal_codes_of_two_domains_may_be_one_constant(observed):

@@ -93,3 +93,24 @@ def test_envelopes_follow_what_is_written_through_views_and_from_call_to_call():
             np.testing.assert_allclose(envelope.high, wanted.numpy(), atol=1e-5)
             assert envelope.unjudged == ()
     assert all(torch.equal(buffer, before[name]) for name, buffer in graph.named_buffers())
+
+
+def test_a_value_that_is_written_into_state_need_not_saturate_on_its_way_to_the_next_operator(tmp_path):
+    """FuseConsecutiveRescalesPass passes the int32 sum on, here past the range that calibration saw."""
+
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(4))
+
+        def forward(self, x):
+            self.count.copy_(self.count + 1.0)
+            return x + self.count
+
+    names = {"model": Counter(), "calibration": [(torch.full((4,), 0.25),), (torch.full((4,), 0.9),)]}
+    capture_model(names, "counter.py", tmp_path, "TOSA-1.0+INT", "a8w8")
+    case = read_case(tmp_path)
+    observation, mismatches = examine(case, StageClock(), Options(tensors=load_tensors(case, tmp_path)))
+    assert [mismatch.message for mismatch in mismatches] == []
+    quantized, lowered = (observation.legs[name].outputs for name in (QUANTIZED, TOSA))
+    assert np.abs(lowered[2][0] - quantized[2][0]).max() > 0.5

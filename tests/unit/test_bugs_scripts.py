@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from harness.case.case import Case, Distribution
+from harness.case.reading import read_case
 from harness.case.sampling import calibration_samples, evaluation_inputs
 from harness.reports.bugs.script import form_of, stable_part, write_script
 from harness.reports.bugs.values import Values
@@ -127,6 +128,16 @@ def test_a_loss_is_shown_on_its_own_input_against_what_quantization_explains():
         "ALLOWED = 1.501  # steps (units of the last place) that quantization with these scales may differ by" in text
     )
     assert "INPUTS = [\n    CALIBRATION[0],\n]" in text
+
+
+def test_a_loss_of_state_is_shown_by_calls_in_a_row_that_begin_with_the_users_state():
+    stateful = read_case(default_corpus() / "found" / "written-int64-state-cast")
+    finding = found("quality", "loss beyond quantization", "convert", bound=1.5, input=1, unit="steps", output=0)
+    text = write_script(stateful, finding, "t", RELEASES).text
+    assert "INPUTS = [\n    CALIBRATION[0],\n    CALIBRATION[1],\n]" in text
+    assert "reference = copy.deepcopy(model)" in text
+    assert text.index("quantized = convert_pt2e(") < text.index("model.get_buffer(name).copy_(buffer)")
+    assert "expected = reference(*inputs)" in text
 
 
 def test_a_script_looks_at_one_element_where_the_bound_of_all_would_hide_it():

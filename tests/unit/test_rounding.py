@@ -417,3 +417,29 @@ def test_values_that_nobody_reads_any_more_are_let_go_of():
     [envelope] = walk.run(arrays)
     assert envelope.high.tolist() == [[0.0, 0.0]]
     assert {node.name for node in walk.values} == {"linear_default", "relu__default"}
+
+
+def _looked_up(x, function, zero_point):
+    x = DQ(Q(x, 0.01, -128, -128, 127, torch.int8), 0.01, -128, -128, 127, torch.int8)
+    x = DQ(Q(x * 0.5, 0.01, -128, -128, 127, torch.int8), 0.01, -128, -128, 127, torch.int8)
+    return DQ(Q(function(x), 0.1, zero_point, -128, 127, torch.int8), 0.1, zero_point, -128, 127, torch.int8)
+
+
+@pytest.mark.parametrize(
+    ("function", "zero_point", "wanted"),
+    [(ATEN.log.default, 100, (-22.8, -4.6)), (ATEN.rsqrt.default, -128, (10.0, 25.5))],
+)
+def test_a_function_without_end_at_zero_is_bounded_on_the_other_side(function, zero_point, wanted):
+    """Half of 0.01 may be rounded to 0 or to 0.01."""
+    graph = _graph(lambda x: _looked_up(x, function, zero_point))
+    [envelope] = envelopes(graph, (np.asarray([0.01], np.float32),), "rounding")
+    assert envelope.unjudged == ()
+    np.testing.assert_allclose([envelope.low[0], envelope.high[0]], wanted, atol=0.05)
+
+
+def test_a_function_outside_its_domain_may_give_every_code_and_is_no_operator_without_a_rule():
+    graph = _graph(lambda x: _looked_up(x, ATEN.asin.default, 0))
+    [envelope] = envelopes(graph, (np.asarray([1.0, 2.4], np.float32),), "rounding")
+    assert envelope.unjudged == ()
+    np.testing.assert_allclose(envelope.low, [0.5, -12.8], atol=0.05)
+    np.testing.assert_allclose(envelope.high, [0.5, 12.7], atol=0.05)

@@ -249,7 +249,7 @@ def _data(
     if origin is None:
         return JudgedConstant(tensor.name, "unmatched", message="made by a pass from no node of the quantized graph")
     if operator is not None and _is_filler(analysis, tensor, operator, origin):
-        return JudgedConstant(tensor.name, "unmatched", message=f"fills up what {origin} leaves out again")
+        return _filler(analysis, tensor, origin)
     candidates = (origin, *_like(analysis, origin, values), *_expanded(analysis, tensor, origin, values))
     problems = [_against(analysis, tensor, name, values) for name in candidates]
     return next((item for item in problems if item.verdict == "right"), problems[-1])
@@ -264,6 +264,15 @@ def _is_filler(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, o
     start = analysis.trace.start.nodes[origin]
     inside = analysis.origins.of[operator.index] == origin and operator.op == "CONCAT"
     return inside and base(start) in ("slice_copy", "slice") and not tensor.name.startswith(origin)
+
+
+def _filler(analysis: Analysis, tensor: TosaTensor, origin: str) -> JudgedConstant:
+    """Any value will do of what is dropped: of each step all but the first element, so less than a step."""
+    start = analysis.trace.start.nodes[origin]
+    dim, step = (start.args[place] if len(start.args) > place else None for place in (1, 4))
+    if isinstance(dim, int) and isinstance(step, int) and tensor.shape[dim % len(tensor.shape)] < step:
+        return JudgedConstant(tensor.name, "right", origin=origin)
+    return JudgedConstant(tensor.name, "unmatched", message=f"fills up what {origin} leaves out again")
 
 
 def _like(analysis: Analysis, origin: str, values: Mapping[str, Folded]) -> tuple[str, ...]:
@@ -291,7 +300,7 @@ def _expanded(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappi
 def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:
     start = analysis.trace.start.nodes[origin]
     wanted = values.get(origin)
-    if wanted is None and _is_stride(tensor, start, analysis):
+    if wanted is None and (_is_stride(tensor, start, analysis) or _is_window(tensor, start)):
         return JudgedConstant(tensor.name, "right", origin=origin)
     if wanted is None:
         return JudgedConstant(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
@@ -329,6 +338,21 @@ def _is_stride(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool
     sizes = analysis.trace.start.nodes[start.refs[0]].shape
     products = {prod(chosen) for count in range(len(sizes) + 1) for chosen in combinations(sizes, count)}
     return stored.size > 0 and bool((stored == stored.flat[0]).all()) and int(stored.flat[0]) in products
+
+
+def _is_window(tensor: TosaTensor, start: NodeState) -> bool:
+    """Is it the places of an unfold's windows, or a part of their sum (DecomposeUnfoldToGatherPass)?"""
+    stored = tensor.values()
+    if base(start) != "unfold_copy" or stored.dtype.kind not in "iu" or len(start.args) != 4:
+        return False
+    dim, size, step = (int(item) for item in start.args[1:])
+    first = np.arange(start.shape[dim % (len(start.shape) - 1)]) * step
+    places = (first[:, None] + np.arange(size)).reshape(-1)
+    parts = (np.arange(len(first)), first, np.arange(size), np.asarray([step]))
+    whole = (
+        stored.size > 0 and stored.size % places.size == 0 and bool((stored.reshape(-1, places.size) == places).all())
+    )
+    return whole or any(np.array_equal(stored.reshape(-1), part) for part in parts)
 
 
 def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> bool:

@@ -16,6 +16,8 @@ stands on either side.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 
 from harness.case.traits import DEQUANTIZE, QUANTIZE
@@ -23,6 +25,7 @@ from harness.evidence.rounding.rules import base_name
 
 CLAMPS = {f"aten.{name}{suffix}" for name in ("relu", "relu6", "hardtanh", "clamp") for suffix in ("", "_")}
 CLAMPS |= {"aten.clamp_min", "aten.clamp_max"}
+WRITE = "aten.copy_"
 _ADDING = {"aten.add", "aten.add_", "aten.sub", "aten.sub_"}
 _SMALLEST = {"aten.abs", "aten.minimum", "aten.maximum", "aten.eq", "aten.ge", "aten.gt", "aten.le", "aten.lt"}
 _OWN = {"aten.mul", "aten.mul_", "aten.sum"}
@@ -38,12 +41,30 @@ def name_of(node: object) -> str:
 
 
 def source_of(dequantize: torch.fx.Node) -> torch.fx.Node | None:
-    """What the quantize node before a dequantize node reads."""
+    """What the quantize node before a dequantize node reads; what is written into state, in the state's place."""
     quantize = dequantize.args[0]
     if name_of(quantize) != QUANTIZE:
         return None
     source = quantize.args[0]
+    if name_of(source) == WRITE and name_of(source.args[1]) == DEQUANTIZE and _same_domain(source.args[1], quantize):
+        return source_of(source.args[1])
     return source if isinstance(source, torch.fx.Node) else None
+
+
+def _readers(dequantize: torch.fx.Node) -> Iterator[tuple[torch.fx.Node, torch.fx.Node]]:
+    """What reads a value, also from the state that it is written into, with the dequantize node that it reads."""
+    for user in dequantize.users:
+        if name_of(user) != WRITE or user.args[1] is not dequantize:
+            yield user, dequantize
+            continue
+        for quantize in user.users:
+            if name_of(quantize) == QUANTIZE and _same_domain(dequantize, quantize):
+                for other in quantize.users:
+                    yield from _readers(other)
+
+
+def _same_domain(one: torch.fx.Node, other: torch.fx.Node) -> bool:
+    return bool(one.args[1:3] == other.args[1:3])
 
 
 def between_clamps(dequantize: torch.fx.Node) -> bool:
@@ -63,7 +84,7 @@ def _same_int32_unit(source: torch.fx.Node, dequantize: torch.fx.Node) -> bool:
     unit = _int32_unit(source, result=True)
     if unit is None:
         return False
-    others = (_int32_unit(user, result=False, operand=dequantize) for user in dequantize.users)
+    others = (_int32_unit(user, result=False, operand=operand) for user, operand in _readers(dequantize))
     return any(other is not None and abs(unit / other - 1.0) < SCALE_TOLERANCE for other in others)
 
 

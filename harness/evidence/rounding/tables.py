@@ -81,13 +81,31 @@ def table(call: Call) -> Interval:
     argument = _rounded(call, operand)
     points = [argument.low, argument.high, *_turns(call, argument)]
     result = extremes([_apply(call, point) for point in points])
-    result = unclaimed_where(_has_pole(call, argument), result)
+    result = unclaimed_where(_has_pole(call, argument) & ~_from_the_right(call, operand), result)
     if call.name == "remainder":
         result = _remainder(call, argument, result)
     if operand.bits == 16 and operand.scale is not None and call.result_scale is not None:
         result = hull(result, _interpolated(call, operand)).widened(freedom.table_entry(call.result_scale))
-    slack = result.magnitude * TRANSCENDENTAL_OPERATIONS + operand.magnitude * CANCELLING_OPERATIONS
-    return result.widened(torch.nan_to_num(slack * FLOAT32_EPSILON, posinf=0.0))
+    largest = torch.where(
+        result.magnitude.isinf(), torch.minimum(result.low.abs(), result.high.abs()), result.magnitude
+    )
+    slack = largest * TRANSCENDENTAL_OPERATIONS + operand.magnitude * CANCELLING_OPERATIONS
+    result = result.widened(torch.nan_to_num(slack * FLOAT32_EPSILON, posinf=0.0))
+    return result if call.result_range is None else _anything_outside(call, operand, result)
+
+
+def _from_the_right(call: Call, operand: Interval) -> torch.Tensor:
+    """Does rsqrt meet its pole from above only? A dequantized code is never a negative zero."""
+    return (operand.low >= 0) & (call.name == "rsqrt" and operand.scale is not None)
+
+
+def _anything_outside(call: Call, operand: Interval, result: Interval) -> Interval:
+    """The whole range of the result's codes where a function has no value at all: a bound, unlike that of no rule."""
+    least, most = DOMAIN.get(call.name, (-math.inf, math.inf))
+    outside = (operand.high < least) | (operand.low > most)
+    assert call.result_range is not None
+    low, high = (torch.full_like(result.low, end) for end in call.result_range)
+    return Interval(torch.where(outside, low, result.low), torch.where(outside, high, result.high))
 
 
 def raising(call: Call) -> Interval:

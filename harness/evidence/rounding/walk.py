@@ -355,9 +355,9 @@ def _reals(value: Any) -> Any:
 
 
 def _unbounded(value: Any) -> bool:
-    """Is nothing claimed of an element? An infinity that is certain is a value."""
+    """Is nothing claimed of an element? One end is a claim, which stays one behind a quantize node that clamps."""
     return any(
-        not item.finite and bool(((torch.isinf(item.low) | torch.isinf(item.high)) & (item.low != item.high)).any())
+        not item.finite and bool((torch.isinf(item.low) & torch.isinf(item.high) & (item.low != item.high)).any())
         for item in intervals_in(value)
     )
 

@@ -156,6 +156,7 @@ def steps(target: Target, text: str, last: str) -> str:
 
 
 IMPORTS = (
+    ("copy.deepcopy", "import copy"),
     ("json.", "import json"),
     ("math.", "import math"),
     ("os.", "import os"),

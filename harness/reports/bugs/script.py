@@ -29,6 +29,7 @@ from typing import Any
 import jinja2
 
 from harness.case.arrays import Array
+from harness.case.aten import changed_state
 from harness.case.building import SEEDING, model_source
 from harness.case.case import Case
 from harness.case.constants import CONSTANT_KINDS
@@ -102,7 +103,9 @@ def write_script(
         calls.specification(target, recipe, through_vela=through, lowers=last in ("lower", "emit")),
         calls.quantizer(target, case.recipe),
         "before = {name: value.clone() for name, value in model.state_dict().items()}\n" if form == "unchanged" else "",
+        "reference = copy.deepcopy(model)\n" if context.get("stateful") else "",
         calls.steps(target, case.recipe, last),
+        _STATE_RESET if context.get("stateful") else "",
     ]
     context["setup"] = "".join(lines).rstrip()
     context["stored"] = VALUES if values.stored else ""
@@ -154,10 +157,12 @@ def _weights(case: Case, values: Values) -> list[str]:
 
 
 def _inputs(case: Case, finding: Finding, values: Values) -> list[str]:
-    """The inputs to run on: the one that the finding names, or all."""
+    """The inputs to run on: the one that the finding names, with the calls before it if there is state, or all."""
     given = evaluation_inputs(case, values.tensors)
     chosen = finding.measured.get("input")
-    places = [chosen] if isinstance(chosen, int) and chosen < len(given) else [*range(len(given))]
+    places = [*range(len(given))]
+    if isinstance(chosen, int) and chosen < len(given):
+        places = places[: chosen + 1] if changed_state(case.graph) else [chosen]
     return [values.evaluation(given[place], place) for place in places]
 
 
@@ -232,16 +237,24 @@ def _rounded_down(bound: Any, steps: bool) -> float:
     return math.floor(float(bound) + 0.01) if steps else round(float(bound), 2)
 
 
+_STATE_RESET = """\
+with torch.no_grad():  # the quantized module shares its buffers, which calibration has changed
+    for name, buffer in reference.named_buffers():
+        model.get_buffer(name).copy_(buffer)
+"""
+
+
 def _quality(case: Case, finding: Finding) -> dict[str, Any]:
     """The float module's outputs against the quantized one's, on the input where scales explain least."""
     context = _values(case, finding)
-    bound = float(finding.measured.get("bound", 1.0))
+    bound, stateful = float(finding.measured.get("bound", 1.0)), bool(changed_state(case.graph))
     return {
         **context,
         "place": None,
         "reads_lowered": False,
         "last": "convert",
-        "reference": "model",
+        "stateful": stateful,
+        "reference": "reference" if stateful else "model",
         "subject": "quantized",
     } | {
         "reason": "quantization with these scales",

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
+
 from harness.case.arrays import Array
 from harness.case.sampling import EvaluationInput
 from harness.compat.snapshots import NodeState
@@ -120,9 +122,11 @@ class _Held:
         if len({len(run) for run in runs}) != 1:
             self.misfits.update(range(len(self.types)))
             return
-        for item, allowed, wanted, got in zip(*runs, strict=True):
+        eager = self.observation.legs.get(EAGER)
+        floats = eager.outputs if eager and eager.ran and len(eager.outputs) == len(runs[0]) else [()] * len(runs[0])
+        for item, allowed, wanted, got, real in zip(*runs, floats, strict=True):
             if allowed is not None:
-                self._add(item, allowed, wanted, got)
+                self._add(item, allowed, wanted, got, real)
         states = self.observation.lowering.reference
         for index, names in self.operators.items():
             above = operators_above(states, index, len(self.types))
@@ -133,8 +137,14 @@ class _Held:
         return self.observation.lowering.outputs
 
     def _add(
-        self, item: EvaluationInput, allowed: tuple[Envelope, ...], wanted: Sequence[Array], got: Sequence[Array]
+        self,
+        item: EvaluationInput,
+        allowed: tuple[Envelope, ...],
+        wanted: Sequence[Array],
+        got: Sequence[Array],
+        real: Sequence[Array],
     ) -> None:
+        """:param real: of the float model; where it is NaN an output has no value, and nothing is to be judged."""
         if not len(allowed) == len(wanted) == len(got) == len(self.types):
             self.misfits.update(range(len(self.types)))
             return
@@ -143,7 +153,11 @@ class _Held:
                 self.misfits.add(index)
                 continue
             held = self.compare(item, index, got[index], wanted[index], envelope, output.domain)
-            row = Loose(held.unjudged, covering(envelope, output), held.unsound, wanted[index].size)
+            void = np.zeros(wanted[index].shape, dtype=bool)
+            if len(real) == len(self.types) and real[index].shape == void.shape and real[index].dtype.kind == "f":
+                void = np.isnan(real[index])
+            endless = held.unjudged - int(np.sum(void & ~(np.isfinite(envelope.low) & np.isfinite(envelope.high))))
+            row = Loose(endless, covering(envelope, output, ~void), held.unsound, wanted[index].size)
             self.loose.setdefault(index, []).append(row)
             self.operators.setdefault(index, set()).update(envelope.unjudged)
 

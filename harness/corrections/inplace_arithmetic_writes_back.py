@@ -1,0 +1,62 @@
+"""``inplace-arithmetic-writes-back``: arithmetic in place on state still changes the state."""
+
+from __future__ import annotations
+
+from harness.corrections.correction import Change, Correction, Edit
+
+CORRECTION = Correction(
+    name="inplace-arithmetic-writes-back",
+    entries=("inplace-arithmetic-drops-state",),
+    cause=(
+        "RewriteInplaceArithmeticPass makes add, sub, mul and div of their forms in place. Nothing writes the result "
+        "back, so a buffer of the module stays as it was from call to call."
+    ),
+    change="The result is copied into the operand where that is a tensor of the module, or a view of one.",
+    changes=(
+        Change(
+            "executorch.backends.arm._passes.rewrite_inplace_arithmetic_pass",
+            "RewriteInplaceArithmeticPass.call_operator",
+            {"1.5.1": "a4af77a6a051"},
+            (
+                Edit(
+                    "        if not self.allowed_to_transform(meta):\n"
+                    "            return super().call_operator(op, args, kwargs, meta)\n"
+                    "\n"
+                    "        target_op = OP_MAP.get(op)\n"
+                    "        if target_op is None:\n"
+                    "            return super().call_operator(op, args, kwargs, meta)\n"
+                    "\n"
+                    "        return super().call_operator(target_op, args, kwargs, meta, updated=True)\n",
+                    "        target_op = OP_MAP.get(op)\n"
+                    "        if target_op is None:\n"
+                    "            return super().call_operator(op, args, kwargs, meta)\n"
+                    "\n"
+                    "        if _is_state(args[0]):\n"
+                    "            # As copy_, the only write that constant folding in convert_pt2e knows.\n"
+                    "            result = super().call_operator(target_op, args, kwargs, meta, updated=True)\n"
+                    "            copy_op = torch.ops.aten.copy_.default\n"
+                    "            return super().call_operator(copy_op, (args[0], result), {}, meta, updated=True)\n"
+                    "\n"
+                    "        if not self.allowed_to_transform(meta):\n"
+                    "            return super().call_operator(op, args, kwargs, meta)\n"
+                    "\n"
+                    "        return super().call_operator(target_op, args, kwargs, meta, updated=True)\n"
+                    "\n\n"
+                    "def _is_state(value):\n"
+                    '    """Is an operand a tensor of the module or of its caller, or a view of one?"""\n'
+                    '    node = getattr(value, "node", None)\n'
+                    '    while node is not None and node.op == "call_function":\n'
+                    '        schema = getattr(node.target, "_schema", None)\n'
+                    "        shares = schema is not None and any(\n"
+                    "            result.alias_info is not None for result in schema.returns\n"
+                    "        )\n"
+                    "        if not shares:\n"
+                    "            return False\n"
+                    "        node = node.args[0]\n"
+                    "    return True\n",
+                ),
+            ),
+        ),
+    ),
+    patterns=(("add|sub|mul|div",),),
+)

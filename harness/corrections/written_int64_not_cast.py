@@ -1,0 +1,57 @@
+"""``written-int64-not-cast``: a write into an int64 buffer goes into the buffer."""
+
+from __future__ import annotations
+
+from harness.corrections.correction import Change, Correction, Edit
+
+CORRECTION = Correction(
+    name="written-int64-not-cast",
+    entries=("written-int64-state-cast",),
+    cause=(
+        "InsertInt32CastsAfterInt64PlaceholdersPass casts every int64 input and attribute to int32 for all that read "
+        "it. What writes it in place then writes into the copy that the cast made, and the state stays as it was."
+    ),
+    change="What is written in place is not cast.",
+    changes=(
+        Change(
+            "executorch.backends.arm._passes.insert_int32_casts_after_int64_placeholders",
+            "InsertInt32CastsAfterInt64PlaceholdersPass._insert_placeholder_i64_to_i32_casts",
+            {"1.5.1": "666f24b5b717"},
+            (
+                Edit(
+                    "            if not self._is_tensor_of_dtype(node_val, torch.int64):\n                continue\n",
+                    "            if not self._is_tensor_of_dtype(node_val, torch.int64):\n"
+                    "                continue\n"
+                    "            if node.target in written:\n"
+                    "                continue  # a write would go into the copy\n",
+                ),
+                Edit(
+                    "        graph = graph_module.graph\n        for node in graph.nodes:\n",
+                    "        graph = graph_module.graph\n"
+                    "        written = {\n"
+                    "            node.target\n"
+                    "            for node in graph.nodes\n"
+                    '            if node.op in ("placeholder", "get_attr") and _is_written(node)\n'
+                    "        }\n"
+                    "        for node in graph.nodes:\n",
+                ),
+                Edit(
+                    "        return modified\n",
+                    "        return modified\n"
+                    "\n\n"
+                    "def _is_written(node: torch.fx.Node) -> bool:\n"
+                    '    """Does something write into what a node returns, or into a view of it?"""\n'
+                    "    for user in node.users:\n"
+                    '        schema = getattr(user.target, "_schema", None)\n'
+                    "        for argument, value in zip(schema.arguments if schema else (), user.args):\n"
+                    "            if value is not node or argument.alias_info is None:\n"
+                    "                continue\n"
+                    "            if argument.alias_info.is_write or _is_written(user):\n"
+                    "                return True\n"
+                    "    return False\n",
+                ),
+            ),
+        ),
+    ),
+    patterns=(("add|sub|mul|div",),),
+)

@@ -1,6 +1,7 @@
-"""Corrections as a unified diff for the ExecuTorch repository, and a copy of the package that it was applied to.
+"""Corrections as a unified diff for the repository, and a copy of the package that it was applied to.
 
-Paths are the repository's: ``backends/arm/…`` for the installed ``executorch/backends/arm/…``. The diff is
+Paths are the repository's: ``backends/arm/…`` for the installed ``executorch/backends/arm/…``, and ``torchao/…`` where
+the quantizer is to be corrected (in pytorch/ao). The diff is
 made from the same edited text that ``harness.corrections.applying`` compiles.
 
 ``patched_package`` applies the diff with ``git apply``, as a maintainer would, to the installed files in a
@@ -23,6 +24,8 @@ from harness.corrections.correction import Correction
 from harness.corrections.source import Edited, edited_modules
 
 PACKAGE = "executorch"
+LEFT_OUT = {PACKAGE: 1, "torchao": 0}
+"""Packages that are corrected -> how many words of a module's name its path in the repository leaves out."""
 
 
 def diff_of(corrections: Sequence[Correction]) -> str:
@@ -48,14 +51,14 @@ def _path(item: Edited) -> Path:
 
 
 def repository_path(module: str) -> Path:
-    """A module's file in the repository.
+    """A module's file in its repository.
 
-    :raises CannotRun: it is another repository's.
+    :raises CannotRun: nobody knows where that is.
     """
     words = module.split(".")
-    if words[0] != PACKAGE:
-        raise CannotRun(f"{module} is not in the ExecuTorch repository; correct it upstream in its own")
-    return Path(*words[1:-1], file_of(module).name)
+    if words[0] not in LEFT_OUT:
+        raise CannotRun(f"{module} is of no repository that a diff is made for; use one of {', '.join(LEFT_OUT)}")
+    return Path(*words[LEFT_OUT[words[0]] : -1], file_of(module).name)
 
 
 def patched_package(corrections: Sequence[Correction], patch: Path, scratch: Path) -> Path:
@@ -81,10 +84,11 @@ def patched_package(corrections: Sequence[Correction], patch: Path, scratch: Pat
                 )
     except FileNotFoundError:
         raise CannotRun("git is not installed, and a patch is certified with 'git apply'; install git") from None
-    installed = next(folder for folder in file_of(modules[0].module).parents if folder.name == PACKAGE)
-    shutil.copytree(installed, site / PACKAGE, copy_function=_link, ignore=shutil.ignore_patterns("__pycache__"))
+    for package, module in {item.module.split(".")[0]: item.module for item in modules}.items():
+        installed = next(folder for folder in file_of(module).parents if folder.name == package)
+        shutil.copytree(installed, site / package, copy_function=_link, ignore=shutil.ignore_patterns("__pycache__"))
     for item in modules:
-        file = site / PACKAGE / _path(item)
+        file = site.joinpath(*item.module.split(".")[:-1], file_of(item.module).name)
         file.unlink()
         shutil.copyfile(repository / _path(item), file)
     return site

@@ -79,7 +79,7 @@ def test_what_only_an_edited_graph_shows_comes_after_everything_else(tmp_path):
 def test_every_bug_goes_to_the_tracker_of_its_package():
     groups = by_tracker(causes(entries([FOUND]), fixes()))
     names = {tracker.folder: {cause.head.status.package for cause in group} for tracker, group in groups.items()}
-    assert names == {"pytorch-executorch": {"executorch"}, "vela": {"ethos-u-vela"}}
+    assert names == {"pytorch-ao": {"torchao"}, "pytorch-executorch": {"executorch"}, "vela": {"ethos-u-vela"}}
 
 
 def test_a_page_says_what_a_maintainer_asks_before_its_script():

@@ -443,3 +443,14 @@ def test_a_function_outside_its_domain_may_give_every_code_and_is_no_operator_wi
     assert envelope.unjudged == ()
     np.testing.assert_allclose(envelope.low, [0.5, -12.8], atol=0.05)
     np.testing.assert_allclose(envelope.high, [0.5, 12.7], atol=0.05)
+
+
+def test_without_rounding_a_number_at_the_end_of_a_domain_is_there_still():
+    """1 / 0.013 * 0.013 is less than 1 in float64."""
+
+    def function(x):
+        return ATEN.acosh.default(DQ(Q(x, 0.013, -7, -128, 127, torch.int8), 0.013, -7, -128, 127, torch.int8))
+
+    [envelope] = envelopes(_graph(function), (np.asarray([1.0], np.float32),), "quantization")
+    assert envelope.unjudged == ()
+    assert 0.0 <= envelope.high[0] < 1e-2

@@ -243,7 +243,11 @@ def _data(
     if (
         origin is None
         and operator is not None
-        and (_of_quantization(analysis, tensor, operator) or _is_operand(analysis, tensor, operator, values))
+        and (
+            _of_quantization(analysis, tensor, operator)
+            or _is_operand(analysis, tensor, operator, values)
+            or _of_window(analysis, tensor, operator)
+        )
     ):
         return JudgedConstant(tensor.name, "right")
     if origin is None:
@@ -353,6 +357,12 @@ def _is_window(tensor: TosaTensor, start: NodeState) -> bool:
         stored.size > 0 and stored.size % places.size == 0 and bool((stored.reshape(-1, places.size) == places).all())
     )
     return whole or any(np.array_equal(stored.reshape(-1), part) for part in parts)
+
+
+def _of_window(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> bool:
+    """Is it the same, repeated and named after no node?"""
+    start = analysis.trace.start.nodes.get(analysis.origins.of[operator.index] or "")
+    return start is not None and _is_window(tensor, start)
 
 
 def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> bool:

@@ -125,8 +125,10 @@ def _rounded(call: Call, operand: Interval) -> Interval:
     least, most = DOMAIN.get(call.name, (-math.inf, math.inf))
     by = FLOAT32_EPSILON * ARGUMENT_EPSILONS
     low, high = operand.low - operand.low.abs() * by, operand.high + operand.high.abs() * by
-    low = torch.where(operand.low >= least, low.clamp(min=least), low)
-    return Interval(low, torch.where(operand.high <= most, high.clamp(max=most), high))
+    # A number that is no dequantized code is the model's own, and was divided by a scale and multiplied again.
+    first, last = (abs(end) * by if operand.scale is None else 0.0 for end in (least, most))
+    low = torch.where(operand.low >= least - first, low.clamp(min=least), low)
+    return Interval(low, torch.where(operand.high <= most + last, high.clamp(max=most), high))
 
 
 def _turns(call: Call, argument: Interval) -> list[torch.Tensor]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
-from math import prod
 from typing import Literal
 
 import numpy as np
@@ -20,10 +18,18 @@ from harness.case.arrays import Array
 from harness.case.wording import counted_as
 from harness.compat.snapshots import NodeState, PassTrace, Ref, base
 from harness.evidence.inspection.analysis import CONVOLUTIONS, Analysis
-from harness.evidence.inspection.decisions import decided, is_dequantize, is_quantize, operands, qparams_of
+from harness.evidence.inspection.decisions import decided, is_dequantize, is_quantize, operands
 from harness.evidence.inspection.folding import Folded, folded, quantized
 from harness.evidence.inspection.layout import nearest, same_elements, share, weights
 from harness.evidence.inspection.origins import constant_origin
+from harness.evidence.inspection.spelled_out import (
+    is_filler,
+    is_operand,
+    is_stride,
+    is_window,
+    of_quantization,
+    of_window,
+)
 
 PARAMETERS: Mapping[str, tuple[int, ...]] = {
     "RESCALE": (1, 2, 3, 4),
@@ -37,7 +43,6 @@ PARAMETERS: Mapping[str, tuple[int, ...]] = {
 """Operands that the ``qparams`` oracle judges."""
 FEW = 8
 EXPANDING = ("expand", "expand_copy")
-INDEXING = ("index", "index_put", "index_copy", "index_select")
 
 
 @dataclass(frozen=True)
@@ -244,30 +249,19 @@ def _data(
         origin is None
         and operator is not None
         and (
-            _of_quantization(analysis, tensor, operator)
-            or _is_operand(analysis, tensor, operator, values)
-            or _of_window(analysis, tensor, operator)
+            of_quantization(analysis, tensor, operator)
+            or is_operand(analysis, tensor, operator, values)
+            or of_window(analysis, tensor, operator)
         )
     ):
         return JudgedConstant(tensor.name, "right")
     if origin is None:
         return JudgedConstant(tensor.name, "unmatched", message="made by a pass from no node of the quantized graph")
-    if operator is not None and _is_filler(analysis, tensor, operator, origin):
+    if operator is not None and is_filler(analysis, tensor, operator, origin):
         return _filler(analysis, tensor, origin)
     candidates = (origin, *_like(analysis, origin, values), *_expanded(analysis, tensor, origin, values))
     problems = [_against(analysis, tensor, name, values) for name in candidates]
     return next((item for item in problems if item.verdict == "right"), problems[-1])
-
-
-def _is_filler(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, origin: str) -> bool:
-    """Is it an operand of the node's own computation, not its value?
-
-    A slice with a step becomes CONCAT with such a constant, RESHAPE and SLICE, where the step does
-    not divide the length (DecomposeStridedSliceCopyPass); the SLICE drops it.
-    """
-    start = analysis.trace.start.nodes[origin]
-    inside = analysis.origins.of[operator.index] == origin and operator.op == "CONCAT"
-    return inside and base(start) in ("slice_copy", "slice") and not tensor.name.startswith(origin)
 
 
 def _filler(analysis: Analysis, tensor: TosaTensor, origin: str) -> JudgedConstant:
@@ -304,7 +298,7 @@ def _expanded(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappi
 def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:
     start = analysis.trace.start.nodes[origin]
     wanted = values.get(origin)
-    if wanted is None and (_is_stride(tensor, start, analysis) or _is_window(tensor, start)):
+    if wanted is None and (is_stride(tensor, start, analysis) or is_window(tensor, start)):
         return JudgedConstant(tensor.name, "right", origin=origin)
     if wanted is None:
         return JudgedConstant(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
@@ -329,73 +323,6 @@ def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappin
     if same_elements(wanted.low, wanted.high, stored):
         return JudgedConstant(tensor.name, "right", origin=origin)
     return _compared(tensor.name, "folded constant differs", wanted.low, wanted.high, stored, origin)
-
-
-def _is_stride(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool:
-    """Is it what an index is multiplied by to become a place among all elements: a product of the operand's sizes?
-
-    The passes that rewrite ``index`` and ``index_put`` flatten what is indexed, in an order of their own.
-    """
-    stored = tensor.values()
-    if base(start) not in INDEXING or stored.dtype.kind not in "iu" or not start.refs:
-        return False
-    sizes = analysis.trace.start.nodes[start.refs[0]].shape
-    products = {prod(chosen) for count in range(len(sizes) + 1) for chosen in combinations(sizes, count)}
-    return stored.size > 0 and bool((stored == stored.flat[0]).all()) and int(stored.flat[0]) in products
-
-
-def _is_window(tensor: TosaTensor, start: NodeState) -> bool:
-    """Is it the places of an unfold's windows, or a part of their sum (DecomposeUnfoldToGatherPass)?"""
-    stored = tensor.values()
-    if base(start) != "unfold_copy" or stored.dtype.kind not in "iu" or len(start.args) != 4:
-        return False
-    dim, size, step = (int(item) for item in start.args[1:])
-    first = np.arange(start.shape[dim % (len(start.shape) - 1)]) * step
-    places = (first[:, None] + np.arange(size)).reshape(-1)
-    parts = (np.arange(len(first)), first, np.arange(size), np.asarray([step]))
-    whole = (
-        stored.size > 0 and stored.size % places.size == 0 and bool((stored.reshape(-1, places.size) == places).all())
-    )
-    return whole or any(np.array_equal(stored.reshape(-1), part) for part in parts)
-
-
-def _of_window(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> bool:
-    """Is it the same, repeated and named after no node?"""
-    start = analysis.trace.start.nodes.get(analysis.origins.of[operator.index] or "")
-    return start is not None and _is_window(tensor, start)
-
-
-def _of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator) -> bool:
-    """Is it a number of a quantize or dequantize node that a pass spelled out in float arithmetic?"""
-    start = analysis.trace.start.nodes.get(analysis.origins.of[operator.index] or "")
-    if start is None or not (is_quantize(start) or is_dequantize(start)):
-        return False
-    qparams = qparams_of(start, analysis.trace.start)
-    if qparams is None or len(qparams.scales) != 1:
-        return False
-    scale, zero_point = qparams.scales[0], qparams.zero_points[0]
-    numbers = np.asarray([scale, 1.0 / scale, zero_point, qparams.qmin, qparams.qmax, 0.5, 0.0])
-    stored = tensor.values().astype(np.float64).reshape(-1, 1)
-    return bool(np.all(np.any(np.abs(stored - numbers) <= np.abs(numbers) * 2.0**-22, axis=1)))
-
-
-def _is_operand(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, values: Mapping[str, Folded]) -> bool:
-    """Is it a constant or a number that the operator's own node reads, as it is, in any shape?
-
-    The number of ``bitwise_and.Scalar``, or the ``alpha`` of a float addition.
-    """
-    start = analysis.trace.start.nodes.get(analysis.origins.of[operator.index] or "")
-    if start is None:
-        return False
-    stored = tensor.values()
-    kinds = "f" if stored.dtype.kind == "f" else "iub"
-    wanted = [values[name] for name in start.refs if name in values and values[name].low.dtype.kind in kinds]
-    if any(same_elements(item.low, item.high, stored) for item in wanted):
-        return True
-    numbers = [item for item in (*start.args, *start.kwargs.values()) if isinstance(item, (int, float))]
-    same_kind = start.dtype.startswith("float") == (kinds == "f")
-    held = [stored.dtype.type(number) if kinds == "f" else number for number in numbers]
-    return same_kind and any(bool(np.all(stored == number)) for number in held)
 
 
 def _compared(name: str, kind: str, low: Array, high: Array, stored: Array, origin: str) -> JudgedConstant:

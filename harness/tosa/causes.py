@@ -238,12 +238,12 @@ def _entries_there(program: Program, bugs: Sequence[KnownBug]) -> set[str]:
     Cuts bring operators together that were apart: what a candidate has of a known bug without the program having it
     was made by a cut.
     """
-    place = _whole_place(program)
-    patterns = [(bug.entry, _anywhere(item)) for bug in bugs for item in bug.conditions if item.path]
+    place = whole_place(program)
+    patterns = [(bug.entry, anywhere(item)) for bug in bugs for item in bug.conditions if item.path]
     return {entry for entry, pattern in patterns if place is not None and pattern.holds(place)}
 
 
-def _whole_place(program: Program, facts: Mapping[str, Fact] | None = None) -> Place | None:
+def whole_place(program: Program, facts: Mapping[str, Fact] | None = None) -> Place | None:
     """All of a program as the place."""
     block = decode_tosa(to_flatbuffer(program)).main
     return tosa_place(block, [name for step in program.operators for name in step.outputs], facts or {})
@@ -258,12 +258,12 @@ def classified_as_smallest(finding: Finding, program: Program, bugs: Sequence[Kn
         msgspec.structs.replace(bug, conditions=tuple(item for item in bug.conditions if item.whole), fingerprints=())
         for bug in bugs
     ]
-    whole = msgspec.structs.replace(finding, place=_whole_place(program, finding.place.facts))
+    whole = msgspec.structs.replace(finding, place=whole_place(program, finding.place.facts))
     told = classified(whole, patterns)
     return msgspec.structs.replace(told, place=finding.place) if told.known else found
 
 
-def _anywhere(condition: Condition) -> Condition:
+def anywhere(condition: Condition) -> Condition:
     """The pattern alone; of what speaks of smallest programs with anything between its operators."""
     if not condition.whole:
         return msgspec.structs.replace(condition, at=())

@@ -17,6 +17,9 @@ CONV, DEPTHWISE, POOL, ELEMENTWISE = "OP_CONV", "OP_DEPTHWISE", "OP_POOL", "OP_E
 CONVOLUTIONS = (CONV, DEPTHWISE)
 OPERATIONS = (*CONVOLUTIONS, POOL, ELEMENTWISE)
 Stream = Callable[[Commands, Accelerator], Commands]
+Registers = dict[str, dict[str, int]]
+Where = Callable[[str, Registers, str], bool]
+"""Takes an operation, the registers that are set, and the operation before it."""
 
 NUMERIC, STREAM = "numeric/differs from the TOSA reference", "stream"
 U55_ELEMENTWISE = Drawn("ethos-u55-128", 30, 5)
@@ -26,18 +29,26 @@ U55, U55_TABLES, U85 = Drawn("ethos-u55-128", 2, 3), Drawn("ethos-u55-128", 3, 3
 
 def at_operations(operations: Collection[str], register: str, field: str, change: Callable[[int], int]) -> Stream:
     """Some operations run with another value in a register."""
+    return where_it_holds(lambda operation, held, before: operation in operations, register, field, change)
+
+
+def where_it_holds(where: Where, register: str, field: str, change: Callable[[int], int]) -> Stream:
+    """Operations of which something holds run with another value in a register."""
 
     def changed(commands: Commands, accelerator: Accelerator) -> Commands:
         found: Commands = []
-        last: dict[str, int] | None = None
+        held: Registers = {}
+        before = ""
         for name, fields in commands:
-            if name == register:
-                last = fields
-            if name in operations and last is not None:
-                wrong = {**last, field: change(last[field])}
-                found += [(register, wrong), (name, fields), (register, last)]
+            if name.startswith("SET_"):
+                held[name] = fields
+            right = held.get(register)
+            if name in OPERATIONS and right is not None and where(name, held, before):
+                wrong = {**right, field: change(right[field])}
+                found += [(register, wrong), (name, fields), (register, right)]
             else:
                 found.append((name, fields))
+            before = name if name in OPERATIONS else before
         return found
 
     return changed

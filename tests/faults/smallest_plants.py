@@ -24,8 +24,7 @@ from generators.programs import draw_programs
 from harness.artifacts.vela import VelaPayload
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE
-from harness.ethosu.accelerator import Accelerator
-from harness.tosa.causes import FAMILIES, Cause, Reducer, _anywhere, _whole_place
+from harness.tosa.causes import FAMILIES, Cause, Reducer, anywhere, whole_place
 from harness.tosa.compiling import compile_flatbuffer
 from harness.tosa.engine import BLOCK, Plan, run
 from harness.tosa.judging import judge
@@ -35,12 +34,9 @@ from harness.triage.corpus import bugs_of, corpus_folders
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries
 from harness.triage.known import KnownBug, classified, shown_kind
-from tests.faults.payload_plants import ELEMENTWISE, POOL
-from tests.faults.streams import Commands, with_commands
+from tests.faults.payload_plants import ELEMENTWISE, POOL, Registers, Stream, Where, where_it_holds
+from tests.faults.streams import with_commands
 
-Registers = dict[str, dict[str, int]]
-Where = Callable[[str, Registers, str], bool]
-"""Operation, the registers that it has, and the operation before it."""
 NEW, AT_ONCE, BY_PATTERN, BY_FINGERPRINT, WANDERED, NOTHING = (
     "new",
     "known at once",
@@ -66,28 +62,14 @@ class Plant:
     change: Callable[[int], int]
     where: Where
 
-    def applied(self, commands: Commands, accelerator: Accelerator) -> Commands:
-        """The stream with the plant."""
-        found: Commands = []
-        held: Registers = {}
-        before = ""
-        for name, fields in commands:
-            if name.startswith("SET_"):
-                held[name.removeprefix("SET_")] = fields
-            right = held.get(self.register)
-            operation = name in (POOL, ELEMENTWISE, "OP_CONV", "OP_DEPTHWISE")
-            if operation and right is not None and self.where(name, held, before):
-                wrong = {**right, self.field: self.change(right[self.field])}
-                command = f"SET_{self.register}"
-                found += [(command, wrong), (name, fields), (command, right)]
-            else:
-                found.append((name, fields))
-            before = name if operation else before
-        return found
+    @property
+    def stream(self) -> Stream:
+        """Puts the plant into a stream."""
+        return where_it_holds(self.where, f"SET_{self.register}", self.field, self.change)
 
     def compile(self, tosa: bytes, accelerator: str) -> VelaPayload:
         """Vela's payload with the plant."""
-        return with_commands(compile_flatbuffer(tosa, accelerator), self.applied)
+        return with_commands(compile_flatbuffer(tosa, accelerator), self.stream)
 
 
 def _kind(*operations: str) -> Where:
@@ -96,13 +78,13 @@ def _kind(*operations: str) -> Where:
 
 def _several(operation: str, held: Registers, before: str) -> bool:
     """A result of several rows and channels that are no multiple of 16."""
-    depth = held.get("OFM_DEPTH_M1", {}).get("value", 0) + 1
-    return held.get("OFM_HEIGHT_M1", {}).get("value", 0) > 0 and depth % 16 > 1
+    depth = held.get("SET_OFM_DEPTH_M1", {}).get("value", 0) + 1
+    return held.get("SET_OFM_HEIGHT_M1", {}).get("value", 0) > 0 and depth % 16 > 1
 
 
 def _moving(operation: str, held: Registers, before: str) -> bool:
     """A pool whose result is transposed or reversed (Ethos-U85), or that reads what a pool before it wrote."""
-    fields = held.get("OFM_PRECISION", {})
+    fields = held.get("SET_OFM_PRECISION", {})
     return operation == POOL and bool(fields.get("transpose") or fields.get("reverse") or before == POOL)
 
 
@@ -137,7 +119,7 @@ def known_bugs() -> tuple[str, tuple[KnownBug, ...]]:
 
 def stands_there(program: Program, family: str) -> bool:
     """Is somewhere in the program what a condition with ``whole`` names?"""
-    place = _whole_place(program)
+    place = whole_place(program)
     patterns = (
         item
         for bug in known_bugs()[1]
@@ -145,7 +127,7 @@ def stands_there(program: Program, family: str) -> bool:
         for item in bug.conditions
         if item.whole
     )
-    return place is not None and any(_anywhere(item).holds(place) for item in patterns)
+    return place is not None and any(anywhere(item).holds(place) for item in patterns)
 
 
 @cache

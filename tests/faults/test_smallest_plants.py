@@ -13,11 +13,9 @@ def plant(name):
 
 def test_a_register_is_changed_for_its_operations_only():
     base, pool, other = ("SET_IFM_BASE0", {"value": 32}), ("OP_POOL", {"mode": 1}), ("OP_ELEMENTWISE", {"mode": 1})
-    changed = plant("pool-reads-beside").applied([base, pool, other], None)
+    changed = plant("pool-reads-beside").stream([base, pool, other], None)
     assert changed == [base, ("SET_IFM_BASE0", {"value": 33}), pool, base, other]
-    assert plant("elementwise-behind").applied([base, pool, other], None) == [base, pool, other], (
-        "it sets no zero point"
-    )
+    assert plant("elementwise-behind").stream([base, pool, other], None) == [base, pool, other], "it sets no zero point"
 
 
 def test_there_are_plants_of_several_kinds():

@@ -39,6 +39,7 @@ from harness.compat.states import StateReader, operator_name
 from harness.compat.warm.stage_cache import NO_CACHE, StageCache
 from harness.evidence.observation import DelegateRecord, Domain, Estimate, LoweringRecord, OutputType, ValueType
 from harness.evidence.rounding.originals import constants_of, note_originals
+from harness.evidence.rounding.skipped import literal_domain
 from harness.pipeline.edge_program import cpu_nodes, placeholder_names, value_type
 from harness.pipeline.edited_domains import change_domains
 from harness.pipeline.state import state_kept
@@ -328,12 +329,4 @@ def _domain(node: torch.fx.Node) -> Domain | None:
         if not isinstance(source, torch.fx.Node) or name.rpartition(".")[0] not in ATEN_ARRANGING:
             return None
         node = source
-    return None
-
-
-def literal_domain(node: torch.fx.Node) -> Domain | None:
-    """Domain of a (de)quantize node whose parameters are literals, not tensors."""
-    scale, zero_point, qmin, qmax = node.args[1:5]
-    if isinstance(scale, float) and all(isinstance(code, int) for code in (zero_point, qmin, qmax)):
-        return Domain(scale, zero_point, qmin, qmax)
     return None

@@ -29,7 +29,8 @@ from harness.compat.stack import edge_config, to_edge_transform_and_lower
 from harness.compat.states import operator_name
 from harness.compat.warm.evaluating import Known, remembered
 from harness.evidence.observation import Domain
-from harness.pipeline.lowering import LoweringFailed, literal_domain
+from harness.evidence.rounding.skipped import literal_domain
+from harness.pipeline.lowering import LoweringFailed
 
 _MARK = 2.0**-6
 _STEPS = 4096

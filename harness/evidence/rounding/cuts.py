@@ -19,7 +19,7 @@ from harness.case.arrays import Array
 from harness.case.traits import DEQUANTIZE
 from harness.evidence.observation import Domain, Envelope
 from harness.evidence.rounding.interval import Interval
-from harness.evidence.rounding.skipped import between_clamps, name_of, saturation_skipped
+from harness.evidence.rounding.skipped import literal_domain, name_of, passed_on
 from harness.evidence.rounding.walk import Policy, envelopes
 
 WIDEST = 1 / 64
@@ -51,21 +51,14 @@ def can_be_cut(quantize: torch.fx.Node) -> bool:
         domain_of(quantize) is not None
         and name_of(quantize.args[0]) != ""  # the program's own input is no piece
         and bool(readers)
-        and all(name_of(reader) == DEQUANTIZE and not _taken(reader) for reader in readers)
+        and all(name_of(reader) == DEQUANTIZE and not passed_on(reader) for reader in readers)
         and not any(user.op == "output" for reader in readers for user in reader.users)
     )
 
 
-def _taken(dequantize: torch.fx.Node) -> bool:
-    return between_clamps(dequantize) or saturation_skipped(dequantize)
-
-
 def domain_of(quantize: torch.fx.Node) -> Domain | None:
     """The domain of a quantize node of int8 or int16 whose parameters are literals."""
-    scale, zero_point, qmin, qmax, dtype = quantize.args[1:6]
-    if not isinstance(scale, float) or dtype not in (torch.int8, torch.int16):
-        return None
-    return Domain(scale, int(zero_point), int(qmin), int(qmax))
+    return literal_domain(quantize) if quantize.args[5] in (torch.int8, torch.int16) else None
 
 
 def piecewise(

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 import torch
 
 from harness.case.traits import DEQUANTIZE, QUANTIZE
+from harness.evidence.observation import Domain
 from harness.evidence.rounding.rules import base_name
 
 CLAMPS = {f"aten.{name}{suffix}" for name in ("relu", "relu6", "hardtanh", "clamp") for suffix in ("", "_")}
@@ -38,6 +39,14 @@ SCALE_TOLERANCE = 1.0e-6
 def name_of(node: object) -> str:
     """Base name of a call node's operator; empty for anything else."""
     return base_name(node.target) if isinstance(node, torch.fx.Node) and node.op == "call_function" else ""
+
+
+def literal_domain(node: torch.fx.Node) -> Domain | None:
+    """Domain of a (de)quantize node whose parameters are literals, not tensors."""
+    scale, zero_point, qmin, qmax = node.args[1:5]
+    if isinstance(scale, float) and all(isinstance(code, int) for code in (zero_point, qmin, qmax)):
+        return Domain(scale, zero_point, qmin, qmax)
+    return None
 
 
 def source_of(dequantize: torch.fx.Node) -> torch.fx.Node | None:
@@ -65,6 +74,11 @@ def _readers(dequantize: torch.fx.Node) -> Iterator[tuple[torch.fx.Node, torch.f
 
 def _same_domain(one: torch.fx.Node, other: torch.fx.Node) -> bool:
     return bool(one.args[1:3] == other.args[1:3])
+
+
+def passed_on(dequantize: torch.fx.Node) -> bool:
+    """May what reads a value compute with another one than was quantized?"""
+    return saturation_skipped(dequantize) or between_clamps(dequantize)
 
 
 def between_clamps(dequantize: torch.fx.Node) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from harness.case.arrays import Array
-from harness.case.traits import QUANTIZE
 from harness.evidence.observation import Domain, OutputType
 from harness.evidence.references import TOSA
 from harness.evidence.rounding.cuts import Piecewise, codes_of, domain_of, piecewise, values_of
@@ -37,7 +36,8 @@ def in_pieces(scene: Scene, cuts: Sequence[str], clock: StageClock) -> Pieces | 
     items = [scene.inputs[index] for index in chosen]
     types = scene.lowered.record.outputs
     twin = with_outputs(scene.lowered.reference, cuts)
-    domains = {name: domain for name, domain in _domains(twin).items() if name in cuts}
+    quantizes = [node for node in twin.graph.nodes if node.name in cuts]
+    domains = {node.name: domain for node in quantizes if (domain := domain_of(node)) is not None}
     lowered = lower(scene, twin, items[0], clock)
     with clock.stage("run"):
         compiled = legs()[TOSA].run(lowered, items)
@@ -50,9 +50,8 @@ def in_pieces(scene: Scene, cuts: Sequence[str], clock: StageClock) -> Pieces | 
         return Skipped("a value inside is no code of its domain")
     policy: Policy = "saturation" if scene.saturation else "rounding"  # ``qparams`` tells where a qmin is lost
     inside = zip(domains.values(), compiled[0][len(types) :], strict=True)
-    sources = [node.args[0] for node in twin.graph.nodes if node.name in domains]
     return Pieces(
-        cuts=tuple((source.name, name_of(source)) for source in sources),
+        cuts=tuple((node.args[0].name, name_of(node.args[0])) for node in quantizes),
         inputs=chosen,
         types=types + tuple(OutputType(values.shape, str(values.dtype), domain) for domain, values in inside),
         reference=tuple(_reference(twin, item.arrays, held, domains) for item, held in zip(items, known, strict=True)),
@@ -83,12 +82,6 @@ def _another(dequantize: torch.fx.Node) -> torch.fx.Node:
     node = dequantize.graph.call_function(dequantize.target, dequantize.args, dict(dequantize.kwargs))
     node.meta = dict(dequantize.meta)
     return node
-
-
-def _domains(graph: torch.fx.GraphModule) -> dict[str, Domain]:
-    """Domains of quantize nodes, in graph order."""
-    found = {node.name: domain_of(node) for node in graph.graph.nodes if name_of(node) == QUANTIZE}
-    return {name: domain for name, domain in found.items() if domain is not None}
 
 
 def _codes(values: Sequence[Array], domains: Mapping[str, Domain]) -> Codes | None:

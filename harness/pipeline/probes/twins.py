@@ -31,7 +31,7 @@ from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
 from harness.compat.stack import stack_for
 from harness.compat.states import operator_name
 from harness.evidence.rounding.rules import base_name
-from harness.evidence.rounding.skipped import CLAMPS, between_clamps, name_of, saturation_skipped
+from harness.evidence.rounding.skipped import CLAMPS, name_of, passed_on
 from harness.pipeline.lowering import Lowered, StageClock, compile_program, tensors_of
 from harness.pipeline.probes import Scene
 
@@ -106,8 +106,7 @@ def _rotates(module: GraphModule, node: Node) -> bool:
     if not all(_is_stored(module, item) for item in constants):
         return False
     readers = [user for user in quantize.users if name_of(user) == DEQUANTIZE]
-    taken = any(saturation_skipped(user) or between_clamps(user) for user in readers)
-    return not taken and _stored(module, weight.args[0]).shape[0] > 1
+    return not any(map(passed_on, readers)) and _stored(module, weight.args[0]).shape[0] > 1
 
 
 def _is_stored(module: GraphModule, node: Any) -> bool:

@@ -11,11 +11,13 @@ refused, which is told in one line, and the campaign goes on with the others. No
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet  # Python 3.10 has two
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -115,14 +117,12 @@ class ClusterPool:
         from distributed import KilledWorker
 
         future = self.client.submit(node.answer, parcel, workers=[address], allow_other_workers=False, pure=False)
+        answer = self._fetched(future)
         try:
             while self.nodes.is_there(address):
                 self.nodes.check()
-                with suppress(TimeoutError):
-                    # even a finished case may wait: its answer is on the node until it is fetched
-                    answer = future.result(timeout=LOOKS_EVERY)
-                    assert isinstance(answer, bytes)
-                    return answer
+                with suppress(NotYet):  # even a finished case may wait: its answer is on the node until it is fetched
+                    return answer.result(timeout=LOOKS_EVERY)
             return None
         except KilledWorker:  # it came back under the same address, and was lost again
             return None
@@ -132,6 +132,15 @@ class ClusterPool:
         finally:
             with suppress(Exception):
                 future.cancel()
+
+    def _fetched(self, future: Any) -> Future[bytes]:
+        """The answer, for which one may wait many times.
+
+        (Dask fetches the answers of several cases by one request, and ``future.result(timeout)`` cancels that for all
+        when one has waited long enough: the others then end in an UnboundLocalError of Dask's.)
+        """
+        fetching = self.client.gather(future, asynchronous=True)
+        return asyncio.run_coroutine_threadsafe(fetching, self.client.loop.asyncio_loop)
 
     def look(self) -> None:
         """See who is there now, and ask the new ones what they are, without waiting for them.

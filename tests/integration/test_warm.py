@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import textwrap
+from contextlib import nullcontext
 from pathlib import Path
 from unittest import mock
 
@@ -268,3 +269,53 @@ def test_libraries_operators_are_looked_for_again_when_there_are_more():
         assert torch.ops.armdiff_test.two.default
         second = utils._collect_all_valid_cia_ops_for_namespace(torch.ops.armdiff_test)
     assert [str(item) for item in second - first] == ["armdiff_test.two.default"]
+
+
+@pytest.fixture
+def untraced(monkeypatch):
+    """torchao's module with the trick, for one test."""
+    from torchao.quantization.pt2e import qat_utils
+
+    from harness.compat.warm.patterns import untraced_without_root
+
+    monkeypatch.setattr(qat_utils, "_fold_conv_bn_qat_helper", qat_utils._fold_conv_bn_qat_helper)
+    if not untraced_without_root():
+        pytest.skip("the installed torchao folds in another way, which is left alone")
+    return qat_utils
+
+
+@pytest.mark.parametrize(("root", "traced"), [(False, 0), (True, 1)], ids=["no root", "root"])
+def test_patterns_of_training_are_traced_for_a_graph_that_could_match_one(root, traced, untraced, monkeypatch):
+    import torch
+
+    def trace(*_, **__):
+        asked.append(1)
+        raise StopIteration
+
+    class Normalized(torch.nn.Module):
+        def forward(self, x):
+            x = torch.ops.aten.sqrt.default(x) if root else x
+            ones = torch.ops.aten.ones.default([2])
+            return torch.ops.aten.batch_norm.default(x, ones, ones, ones, ones, False, 0.1, 1e-5, False)
+
+    asked = []
+    monkeypatch.setattr(untraced, "_get_aten_graph_module_for_pattern", trace)
+    module = torch.fx.symbolic_trace(Normalized())
+    before = str(module.graph)
+    with nullcontext() if not root else pytest.raises(StopIteration):
+        assert str(untraced._fold_conv_bn_qat(module).graph) == before
+    assert len(asked) == traced
+
+
+@pytest.mark.parametrize("conv", ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"])
+def test_a_pattern_of_training_takes_a_root(conv, untraced):
+    import torch
+
+    function = getattr(torch.nn.functional, conv)
+    shape = (1, 1, *[3] * int(conv[-2]))
+    examples = (torch.randn(shape), torch.randn(shape), *[torch.randn(1) for _ in range(4)])
+    pattern = untraced._get_quantized_qat_conv_bn_pattern(True, False, False, function, False)
+    traced = untraced._get_aten_graph_module_for_pattern(
+        pattern, examples, **untraced._get_quantized_conv_bn_example_inputs_kwargs(True, False, False, False)
+    )
+    assert torch.ops.aten.sqrt.default in {node.target for node in traced.graph.nodes}

@@ -84,6 +84,12 @@ def _search_fast() -> None:
     use_fast_search()
 
 
+def _leave_patterns_untraced() -> None:
+    from harness.compat.warm.patterns import untraced_without_root
+
+    untraced_without_root()
+
+
 def _leave_out_annotations() -> None:
     from harness.compat.warm.sharing import leave_out_annotations
 
@@ -150,6 +156,13 @@ TRICKS: tuple[Trick, ...] = (
         "torchao's search for a histogram's range goes from one step that moves something to the next",
         "1.15",
         _search_fast,
+    ),
+    Trick(
+        "patterns-untraced",
+        "torchao exports 96 patterns of quantization-aware training for each graph that keeps a batch_norm; here for "
+        "those only that could match one",
+        "1.0; 80 where it helps",
+        _leave_patterns_untraced,
     ),
     Trick(
         "annotations-out",

@@ -194,6 +194,7 @@ def _work(module: str, words: Sequence[str], streams: tuple[int, int, int], env:
         sys.argv = [module, *words]
         os.environ.clear()
         os.environ.update(env)
+        tempfile.tempdir = None  # it may have looked where that is
         gc.disable()  # as in a worker
         with mock.patch("harness.workers.worker.get_ready"):  # it is
             importlib.import_module(module).main()

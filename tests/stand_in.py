@@ -7,6 +7,7 @@ that starts none, and says what a pool says of one that died.
 import os
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -71,6 +72,8 @@ def act(note, file):
     if word == "say":
         sys.stderr.write(f"{rest}\n")
         sys.stderr.flush()
+    elif word == "litter":  # leaves a folder that nobody deletes, and says where
+        act(f"say {tempfile.mkdtemp(prefix='litter-')}", file)
     elif word == "once":  # does the rest the first time only
         mark = file.with_suffix(".mark")
         if not mark.exists():

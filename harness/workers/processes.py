@@ -5,7 +5,8 @@ dies with its parent. While it answers, a thread looks after its limits: the tim
 and the memory that the process may hold (resident, as the kernel counts it). A *death* says how it ended
 instead of answering: by a signal, with an exit status (``exit()`` in native code), ``Hang`` or ``OutOfMemory``;
 with the last stage that it announced and the last lines of what it printed. What it prints goes to a file
-without a name, which is gone when nobody has it open, whatever ends whom.
+without a name, which is gone when nobody has it open, whatever ends whom. What it leaves in its temporary folder goes
+with it: a compiler that is killed tidies nothing up.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ class Worker:
 
     process: subprocess.Popen[bytes]
     log: IO[bytes]
+    scratch: tempfile.TemporaryDirectory[str]
     limits: Limits
     served: int = 0
     graph: str = field(default="", init=False)
@@ -178,6 +180,7 @@ class Worker:
             self.kill()
             self.process.wait()
         self.log.close()
+        self.scratch.cleanup()
 
 
 def start_worker(
@@ -211,6 +214,7 @@ def _started(
 ) -> tuple[Worker, bool]:
     try:
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- the worker closes it
+        scratch = tempfile.TemporaryDirectory(prefix="armdiff-worker-", ignore_cleanup_errors=True)
     except OSError as error:
         raise CannotRun(
             f"{tempfile.gettempdir()}: cannot be written ({error.strerror}); free some space, or set TMPDIR"
@@ -221,9 +225,9 @@ def _started(
         stdout=subprocess.PIPE,
         stderr=log,
         start_new_session=True,
-        env=_environment(first_on_path),
+        env=_environment(first_on_path, scratch.name),
     )
-    worker = Worker(process, log, limits)
+    worker = Worker(process, log, scratch, limits)
     starting(worker)
     assert process.stdout
     while (message := receive(process.stdout)) is not None:
@@ -232,7 +236,7 @@ def _started(
     return worker, False
 
 
-def _environment(first_on_path: Path | None) -> dict[str, str]:
+def _environment(first_on_path: Path | None, scratch: str) -> dict[str, str]:
     # executorch runs the flatc that lies beside the interpreter; the environment need not be activated
     path = without_debugger(os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
     environment = {
@@ -240,6 +244,7 @@ def _environment(first_on_path: Path | None) -> dict[str, str]:
         "PATH": path,
         "OMP_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
+        "TMPDIR": scratch,
         "TOKENIZERS_PARALLELISM": "false",
     }
     if first_on_path is not None:

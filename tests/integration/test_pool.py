@@ -112,6 +112,19 @@ def test_a_case_whose_workers_are_always_killed_is_a_finding(tasks):
     assert "killed from outside" in result.findings[0].message
 
 
+def test_what_a_dead_worker_leaves_in_its_temporary_folder_goes_with_it(tasks, tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    with pool() as workers:
+        died, fine = workers.run(tasks("litter & signal SIGSEGV", "fine"))
+    [finding] = died.findings
+    assert f"{scratch}/armdiff-worker-" in finding.detail
+    assert "litter-" in finding.detail
+    assert fine.findings == ()
+    assert [*scratch.iterdir()] == []
+
+
 def test_a_worker_is_replaced_after_its_cases_and_when_it_has_grown(tasks):
     with pool(cases=2) as workers:
         pids = [result.fallback for result in workers.run(tasks(*["fine"] * 4))]

@@ -4,11 +4,11 @@ import functools
 import io
 import os
 import signal
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from multiprocessing import get_context
+from unittest import mock
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -17,10 +17,10 @@ from harness.case.errors import BadInput
 from harness.compat.releases import installed
 from harness.triage.findings import Finding
 from harness.workers.protocol import Task
-from tests.faults.campaigns import PLANTS, Row, concluded, outcome, steps
+from tests.faults.campaigns import PLANTS, Row, concluded, outcome, scratch, steps
 from tests.faults.payload_plants import at_operations
 from tests.faults.planted import Drawn, Plant, verdict_of
-from tests.forked import Forked
+from tests.forked import Forked, in_fork
 from tests.integration.conftest import sigmoid_case
 
 written_for = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="written for executorch 1.5.1")
@@ -28,11 +28,18 @@ QUICK = ("blockdep", "conv-bias")
 
 
 @pytest.fixture(scope="module")
-def row_of():
-    """The row of a plant, computed once, in a process of its own: what makes it fast stays in a process for good."""
+def row_of(warm):
+    """The row of a plant, computed once, in a fork: this process is as warm as ``get_ready`` would make it."""
     plants = {plant.name: plant for plant in PLANTS}
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        yield functools.cache(lambda name: Row(plants[name], *pool.submit(outcome, name).result()))
+    scratch()  # is deleted by this process
+
+    @functools.cache
+    def row(name):
+        with mock.patch("tests.faults.campaigns.get_ready"):
+            made = in_fork(lambda: msgspec.json.encode(outcome(name)))
+        return Row(plants[name], *msgspec.json.decode(made, type=tuple[tuple[Finding, ...], float]))
+
+    return row
 
 
 @written_for

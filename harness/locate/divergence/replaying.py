@@ -9,7 +9,6 @@ of one step costs only what comes after it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -119,7 +118,7 @@ class Player:
         """The payload's outputs, six-dimensional; None if it stops early."""
         first = min(corrections, default=0)
         try:
-            npu = copy.deepcopy(self.before(first))
+            npu = self.before(first).duplicate()
             for index in range(first, len(self.program.operations)):
                 _step(npu, self.program.operations[index], corrections.get(index))
             return machine.outputs_of(npu, self.program.payload.outputs)
@@ -131,13 +130,13 @@ class Player:
 
         :param watch: called after every step, with the operand that it could have copied.
         """
-        npu = self._fresh()
+        npu = self.fresh()
         for commands in self.program.operations:
             watch(npu, _step(npu, commands, None, operand=True))
 
     def up_to_stop(self) -> Player:
         """The same, without the step at which the stream stops early and what follows it."""
-        npu, ran = self._fresh(), 0
+        npu, ran = self.fresh(), 0
         try:
             for commands in self.program.operations:
                 _step(npu, commands, None)
@@ -153,13 +152,14 @@ class Player:
         """
         if index not in self._kept:
             at, npu = max(((at, npu) for at, npu in self._kept.items() if at < index), default=(0, None), key=_first)
-            npu = self._fresh() if npu is None else copy.deepcopy(npu)
+            npu = self.fresh() if npu is None else npu.duplicate()
             for commands in self.program.operations[at:index]:
                 _step(npu, commands, None)
             self._kept = {index: npu}
         return self._kept[index]
 
-    def _fresh(self) -> Npu:
+    def fresh(self) -> Npu:
+        """The state in which the stream begins."""
         return machine.prepared(self.program.payload, self.inputs, self.program.accelerator)
 
 

@@ -84,7 +84,7 @@ def _rounding_term(values: Ints, shift: Ints | int, rounding: Rounding, double_r
         return half - (negative & (shift > 0))
     if rounding is Rounding.TRUNCATE_TO_ZERO:
         return np.where(negative, ~(np.int64(-1) << shift), 0)
-    more: Ints = np.where(shift > 31 - double_round, np.int64(1) << (30 - double_round), 0)
+    more = (shift > 31 - double_round) * (1 << (30 - double_round))
     if rounding is Rounding.DOUBLE_SYMMETRIC:
         more = np.where(negative, -more, more)
     return half + more

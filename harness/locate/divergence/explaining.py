@@ -129,6 +129,7 @@ def _once(run: Run) -> tuple[_Pass, set[int]]:
         steps[stored.index], owners[0] = stored, current
 
     trace(run.player, note)
+    run.player.stored = steps
     payload = run.player.program.payload
     slots = ((slot.region, slot.offset) for slot in (*payload.inputs, *payload.outputs))
     catalogue = Catalogue(run.values, anchors(steps.values(), slots))

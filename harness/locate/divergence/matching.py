@@ -238,6 +238,9 @@ class _Table:
         if layout is not LINEAR:
             fits &= (self._lengths % (layout.width * layout.depth) == 0)[:, None]
         which, at = np.nonzero(fits)
+        if least == 1:  # a look at one element leaves few to be looked at
+            alike = self._flat[self._offsets[which] + index[at, 0]] == values[0]
+            which, at = which[alike], at[alike]
         wanted = self._flat[self._offsets[which][:, None] + index[at]]
         share = (wanted == values).mean(axis=1)
         likeness = _likeness(wanted, values) if least < 1 else np.ones(len(share))

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from harness.artifacts.vela import VelaPayload
 from harness.case.arrays import Array
@@ -19,11 +22,14 @@ from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints, wrap
 from harness.ethosu.commands import SILENT
 from harness.ethosu.featuremap import read, write
-from harness.ethosu.memory import OutOfBounds
+from harness.ethosu.memory import Memory, OutOfBounds
 from harness.ethosu.npu import Npu
 from harness.ethosu.pooling import NO_IFM
-from harness.ethosu.records import Command, StreamError
+from harness.ethosu.records import Command, Step, StreamError
 from harness.ethosu.state import CHAINED, feature_map_of
+
+if TYPE_CHECKING:
+    from harness.locate.divergence.tracing import Stored
 
 
 @dataclass(frozen=True)
@@ -108,19 +114,28 @@ class Player:
     """One set of inputs on which a payload runs.
 
     :param inputs: of the payload.
+    :ivar stored: what the steps store without corrections, once somebody has looked.
     """
 
     program: Program
     inputs: Sequence[Array]
+    stored: Mapping[int, Stored] = field(default_factory=dict)
     _kept: dict[int, Npu] = field(default_factory=dict)
 
     def outputs(self, corrections: Mapping[int, Correction]) -> tuple[Array, ...] | None:
         """The payload's outputs, six-dimensional; None if it stops early."""
         first = min(corrections, default=0)
         try:
-            npu = self.before(first).duplicate()
+            npu, plain = self.before(first).duplicate(), self.before(first).memory.duplicate()
             for index in range(first, len(self.program.operations)):
-                _step(npu, self.program.operations[index], corrections.get(index))
+                stored = self.stored.get(index)
+                if stored is None or index in corrections or _unlike(npu, plain, stored.step):
+                    _step(npu, self.program.operations[index], corrections.get(index))
+                else:
+                    _set_all(npu, self.program.operations[index])
+                    stored.put(npu.memory)
+                if stored is not None:
+                    stored.put(plain)
             return machine.outputs_of(npu, self.program.payload.outputs)
         except (StreamError, OutOfBounds):
             return None
@@ -184,8 +199,7 @@ def _step(
     npu: Npu, commands: Sequence[Command], correction: Correction | None, *, operand: bool = False
 ) -> Ints | None:
     """Execute one step; the operand that it could have copied, if that is asked for."""
-    for command in commands[:-1]:
-        npu.registers.set(command)
+    _set_all(npu, commands)
     operation = commands[-1]
     npu.begin(operation)
     copied = _operand(npu, operation) if operand or isinstance(correction, Store) else None
@@ -204,6 +218,22 @@ def _step(
     if isinstance(correction, Store) and npu.result is not None:
         _replace(npu, correction, copied)
     return copied
+
+
+def _set_all(npu: Npu, commands: Sequence[Command]) -> None:
+    for command in commands[:-1]:
+        npu.registers.set(command)
+
+
+def _unlike(npu: Npu, plain: Memory, step: Step) -> bool:
+    """Whether a step may read something else than without corrections (Ethos-U85 reads more than memory)."""
+    return npu.accelerator.u85 or any(
+        not np.array_equal(
+            npu.memory.region(item.region).data[item.start : item.end],
+            plain.region(item.region).data[item.start : item.end],
+        )
+        for item in step.reads
+    )
 
 
 def _move(npu: Npu, move: Move) -> None:

@@ -74,8 +74,11 @@ class Stored:
     def put(self, memory: Memory) -> None:
         """What the step did to memory, without executing it again."""
         if self.region > CHAIN:
-            held = self.values.ravel().astype(f"<i{self.size}").view(np.uint8)
-            memory.region(self.region).data[self.bytes] = held
+            memory.region(self.region).data[self.bytes] = self._held
+
+    @cached_property
+    def _held(self) -> NDArray[np.uint8]:
+        return self.values.ravel().astype(f"<i{self.size}").view(np.uint8)
 
 
 Observe = Callable[[Memory, "Owners", Stored], None]

@@ -54,7 +54,6 @@ class FeatureMap:
     bits: int
     signed: bool
     bricks: bool
-    zero_point: int
 
     @property
     def shape(self) -> tuple[int, int, int]:

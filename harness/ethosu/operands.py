@@ -37,8 +37,8 @@ def operand(npu: Npu, role: str, shape: tuple[int, int, int]) -> Ints:
     storage = registers.get_or(f"{role}_PRECISION", 0, "storage") if npu.accelerator.u85 else 0
     if storage == CHAINED:
         return _chained(npu, role, shape) - zero_point_of(registers, role)
-    feature_map = feature_map_of(registers, role, shape)
-    return read_noted(npu, feature_map) - feature_map.zero_point
+    zero_point = zero_point_of(registers, role)
+    return read_noted(npu, feature_map_of(registers, role, shape)) - zero_point
 
 
 def read_noted(npu: Npu, feature_map: FeatureMap) -> Ints:

@@ -137,16 +137,13 @@ def feature_map_of(registers: Registers, role: str, shape: tuple[int, int, int])
     if registers.get_or(f"{role}_PRECISION", 0, "storage"):
         raise Unimplemented(f"{role} storage {registers.get(f'{role}_PRECISION', 'storage')} is not implemented")
     bricks = choose((False, True), registers.get(f"{role}_PRECISION", "format"), f"{role} format")
-    zero_point = zero_point_of(registers, role)
     try:
-        return mapped(registers.held, role, shape, bricks=bricks, zero_point=zero_point)
+        return mapped(registers.held, role, shape, bricks=bricks)
     except KeyError as error:
         raise UnsetRegister(*error.args) from None
 
 
-def mapped(
-    held: Mapping[str, Mapping[str, int]], role: str, shape: Sequence[int], *, bricks: bool, zero_point: int
-) -> FeatureMap:
+def mapped(held: Mapping[str, Mapping[str, int]], role: str, shape: Sequence[int], *, bricks: bool) -> FeatureMap:
     """An operand in memory.
 
     :param held: registers.
@@ -156,7 +153,7 @@ def mapped(
     precision, *others = _MAP_REGISTERS[role]
     fields = held[precision]
     values = [held[name]["value"] for name in others]
-    return _feature_map(role, *shape, fields["precision"], bool(fields["type"]), bricks, zero_point, *values)
+    return _feature_map(role, *shape, fields["precision"], bool(fields["type"]), bricks, *values)
 
 
 _MAP_REGISTERS = {
@@ -182,7 +179,7 @@ _MAP_REGISTERS = {
 """What an operand in memory depends on beside its shape."""
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1 << 14)
 def _feature_map(
     role: str,
     height: int,
@@ -191,10 +188,9 @@ def _feature_map(
     precision: int,
     signed: bool,
     bricks: bool,
-    zero_point: int,
     *values: int,
 ) -> FeatureMap:
-    """The same object for the same operand: every set of inputs comes to it again, and where it lies is in it."""
+    """The same object for the same operand: every set of inputs and every check comes to it again."""
     base0, base1, base2, base3, region, height0, height1, width0, stride_y, stride_x, stride_c = values
     return FeatureMap(
         role,
@@ -212,7 +208,6 @@ def _feature_map(
         BITS[precision],
         signed,
         bricks,
-        zero_point,
     )
 
 

@@ -293,7 +293,7 @@ def _map(**changes: Any) -> FeatureMap:
         "depth": 20,
     }
     settings |= {"height0": 3, "height1": 3, "width0": 5, "stride_y": 640, "stride_x": 40, "stride_c": 160}
-    settings |= {"bits": 16, "signed": True, "bricks": False, "zero_point": 0}
+    settings |= {"bits": 16, "signed": True, "bricks": False}
     return FeatureMap(**{**settings, **changes})
 
 

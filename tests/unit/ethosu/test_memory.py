@@ -32,7 +32,6 @@ def _map(shape: tuple[int, int, int], **changes: object) -> FeatureMap:
         "bits": 16,
         "signed": True,
         "bricks": False,
-        "zero_point": 0,
     }
     return FeatureMap(**{**values, **changes})  # type: ignore[arg-type]
 

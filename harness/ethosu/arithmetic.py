@@ -32,6 +32,7 @@ class Rounding(Enum):
     TRUNCATE_TO_LOWER = "truncate to lower"
 
 
+_DOUBLE = (Rounding.DOUBLE_SYMMETRIC, Rounding.DOUBLE_ASYMMETRIC)
 U55_ROUNDING = (Rounding.DOUBLE_SYMMETRIC, Rounding.TRUNCATE_TO_ZERO, Rounding.NATURAL)
 U85_OFM_ROUNDING = (
     Rounding.DOUBLE_SYMMETRIC,
@@ -79,12 +80,14 @@ def _rounding_term(values: Ints, shift: Ints | int, rounding: Rounding, double_r
         return half
     if rounding is Rounding.TRUNCATE_TO_LOWER:
         return 0
+    more = (shift > 31 - double_round) * (1 << (30 - double_round))
+    if rounding in _DOUBLE and isinstance(more, int) and not more:
+        return half
     negative = values < 0
     if rounding is Rounding.SYMMETRIC:
         return half - (negative & (shift > 0))
     if rounding is Rounding.TRUNCATE_TO_ZERO:
         return np.where(negative, ~(np.int64(-1) << shift), 0)
-    more = (shift > 31 - double_round) * (1 << (30 - double_round))
     if rounding is Rounding.DOUBLE_SYMMETRIC:
         more = np.where(negative, -more, more)
     return half + more

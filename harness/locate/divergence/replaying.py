@@ -132,8 +132,7 @@ class Player:
                 if stored is None or index in corrections or _unlike(npu, plain, stored.step):
                     _step(npu, self.program.operations[index], corrections.get(index))
                 else:
-                    _set_all(npu, self.program.operations[index])
-                    stored.put(npu.memory)
+                    self._repeat(npu, index)
                 if stored is not None:
                     stored.put(plain)
             return machine.outputs_of(npu, self.program.payload.outputs)
@@ -168,10 +167,19 @@ class Player:
         if index not in self._kept:
             at, npu = max(((at, npu) for at, npu in self._kept.items() if at < index), default=(0, None), key=_first)
             npu = self.fresh() if npu is None else npu.duplicate()
-            for commands in self.program.operations[at:index]:
-                _step(npu, commands, None)
+            for step in range(at, index):
+                self._repeat(npu, step)
             self._kept = {index: npu}
         return self._kept[index]
+
+    def _repeat(self, npu: Npu, index: int) -> None:
+        """What a step does without corrections, executed only if nobody has looked, or if it keeps more than memory."""
+        commands, stored = self.program.operations[index], self.stored.get(index)
+        if stored is None or npu.accelerator.u85:
+            _step(npu, commands, None)
+            return
+        _set_all(npu, commands)
+        stored.put(npu.memory)
 
     def fresh(self) -> Npu:
         """The state in which the stream begins."""

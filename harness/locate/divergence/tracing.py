@@ -74,7 +74,8 @@ class Stored:
     def put(self, memory: Memory) -> None:
         """What the step did to memory, without executing it again."""
         if self.region > CHAIN:
-            memory.region(self.region).data[self.bytes] = self._held
+            held = memory.region(self.region)
+            held.data[self.bytes], held.written[self.bytes] = self._held, 255
 
     @cached_property
     def _held(self) -> NDArray[np.uint8]:

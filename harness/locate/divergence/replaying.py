@@ -128,7 +128,7 @@ class Player:
         try:
             npu, plain = self.before(first).duplicate(), self.before(first).memory.duplicate()
             for index in range(first, len(self.program.operations)):
-                stored = self.stored.get(index)
+                stored = self._seen(index)
                 if stored is None or index in corrections or _unlike(npu, plain, stored.step):
                     _step(npu, self.program.operations[index], corrections.get(index))
                 else:
@@ -173,13 +173,17 @@ class Player:
         return self._kept[index]
 
     def _repeat(self, npu: Npu, index: int) -> None:
-        """What a step does without corrections, executed only if nobody has looked, or if it keeps more than memory."""
-        commands, stored = self.program.operations[index], self.stored.get(index)
-        if stored is None or npu.accelerator.u85:
+        """What a step does without corrections, executed only if nobody has looked."""
+        commands, stored = self.program.operations[index], self._seen(index)
+        if stored is None:
             _step(npu, commands, None)
             return
         _set_all(npu, commands)
         stored.put(npu.memory)
+
+    def _seen(self, index: int) -> Stored | None:
+        """What a step stores without corrections, if that is known and all that it does: Ethos-U85 has chains, too."""
+        return None if self.program.accelerator.u85 else self.stored.get(index)
 
     def fresh(self) -> Npu:
         """The state in which the stream begins."""
@@ -234,8 +238,8 @@ def _set_all(npu: Npu, commands: Sequence[Command]) -> None:
 
 
 def _unlike(npu: Npu, plain: Memory, step: Step) -> bool:
-    """Whether a step may read something else than without corrections (Ethos-U85 reads more than memory)."""
-    return npu.accelerator.u85 or any(
+    """Whether a step reads something else than without corrections."""
+    return any(
         not np.array_equal(
             npu.memory.region(item.region).data[item.start : item.end],
             plain.region(item.region).data[item.start : item.end],

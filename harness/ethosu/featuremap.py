@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from harness.ethosu.arithmetic import Ints, wrap
+from harness.ethosu.arithmetic import Ints
 from harness.ethosu.memory import Memory, Window
 from harness.ethosu.records import Access
 
@@ -30,7 +30,7 @@ _MOST_RANGES = 512
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """One operand as the registers describe it.
+    """One operand as the registers describe it; where it lies is worked out once.
 
     :param role: IFM, IFM2 or OFM.
     :param bases: byte addresses of the four tiles.
@@ -54,7 +54,6 @@ class FeatureMap:
     bits: int
     signed: bool
     bricks: bool
-    zero_point: int
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -65,9 +64,28 @@ class FeatureMap:
         """Bytes of an element."""
         return self.bits // 8
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(f"<{'i' if self.signed else 'u'}{self.size}")
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The windows onto memory that it consists of."""
+        return tuple(
+            Part(window, rows, columns, channels)
+            for rows, columns, base in tiles(self)
+            for channels, window in _windows(self, rows, columns, base)
+        )
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """The bytes that it occupies, merged and sorted.
+
+        Where they are in more than some hundreds of pieces, pieces are joined: row by row first, then
+        tile by tile, so that a range may hold gaps.
+        """
+        pieces = [piece for part in self.parts for piece in _pieces(part.window)]
+        return tuple(Access(self.role, self.region, start, end) for start, end in merged(pieces))
 
     def __str__(self) -> str:
         kind = f"{'int' if self.signed else 'uint'}{self.bits}"
@@ -75,7 +93,7 @@ class FeatureMap:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """A window onto one tile and the slice of the feature map that it holds."""
 
     window: Window
@@ -88,7 +106,7 @@ def read(memory: Memory, feature_map: FeatureMap) -> tuple[Ints, bool]:
     """All elements as int64 [height, width, depth], zero point included, and whether all were written."""
     whole = np.empty(feature_map.shape, np.int64)
     complete = True
-    for part in _parts(feature_map):
+    for part in feature_map.parts:
         values, written = memory.read(feature_map.region, part.window, feature_map.dtype)
         whole[part.rows, part.columns, part.channels] = values.reshape(_extent(part))
         complete &= written
@@ -97,26 +115,16 @@ def read(memory: Memory, feature_map: FeatureMap) -> tuple[Ints, bool]:
 
 def write(memory: Memory, feature_map: FeatureMap, values: Ints) -> None:
     """Store int64 values [height, width, depth]; the low bits of each are kept."""
-    kept = wrap(values, feature_map.bits, feature_map.signed).astype(feature_map.dtype)
-    for part in _parts(feature_map):
+    kept = values.astype(feature_map.dtype)
+    for part in feature_map.parts:
         block = kept[part.rows, part.columns, part.channels]
         memory.write(feature_map.region, part.window, block.reshape(part.window.shape))
-
-
-def accesses(feature_map: FeatureMap) -> tuple[Access, ...]:
-    """The bytes that it occupies, merged and sorted.
-
-    Where they are in more than some hundreds of pieces, pieces are joined: row by row first, then
-    tile by tile, so that a range may hold gaps.
-    """
-    pieces = [piece for part in _parts(feature_map) for piece in _pieces(part.window)]
-    return tuple(Access(feature_map.role, feature_map.region, start, end) for start, end in merged(pieces))
 
 
 def addresses(feature_map: FeatureMap) -> Ints:
     """Byte address of every element [height, width, depth]."""
     whole = np.empty(feature_map.shape, np.int64)
-    for part in _parts(feature_map):
+    for part in feature_map.parts:
         places = np.full((1,) * len(part.window.shape), part.window.offset, np.int64)
         for axis, (size, stride) in enumerate(zip(part.window.shape, part.window.strides, strict=True)):
             along = [1] * len(part.window.shape)
@@ -135,15 +143,6 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
-
-
-@lru_cache(maxsize=4096)
-def _parts(feature_map: FeatureMap) -> tuple[_Part, ...]:
-    return tuple(
-        _Part(window, rows, columns, channels)
-        for rows, columns, base in tiles(feature_map)
-        for channels, window in _windows(feature_map, rows, columns, base)
-    )
 
 
 def tiles(item: FeatureMap) -> Iterator[tuple[slice, slice, int]]:
@@ -181,7 +180,7 @@ def _windows(item: FeatureMap, rows: slice, columns: slice, base: int) -> Iterat
         )
 
 
-def _extent(part: _Part) -> tuple[int, int, int]:
+def _extent(part: Part) -> tuple[int, int, int]:
     return (
         part.rows.stop - part.rows.start,
         part.columns.stop - part.columns.start,
@@ -195,7 +194,7 @@ def _pieces(window: Window) -> list[tuple[int, int]]:
         height, width, bricks, depth = window.shape
         step_y, step_x, step_c, size = window.strides
         if bricks > _MOST_RANGES:
-            return [window.span()]
+            return [window.span]
         one = (
             Window((height, width, depth), (step_y, step_x, size), window.offset + n * step_c, size)
             for n in range(bricks)
@@ -209,5 +208,5 @@ def _pieces(window: Window) -> list[tuple[int, int]]:
     else:
         starts = [window.offset + x * step_x for x in range(width)]
     if height > _MOST_RANGES or (abs(step_y) == run and len(starts) == 1):
-        return [window.span()]
+        return [window.span]
     return [(start + y * step_y, start + y * step_y + run) for y in range(height) for start in starts]

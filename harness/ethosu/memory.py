@@ -12,8 +12,10 @@ by ``FAST_SCRATCH_LIMIT`` alone where it is unknown.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ FILL = 0xA5
 FAST_SCRATCH_LIMIT = 1 << 23
 """Bytes; more than the SRAM of any system configuration that comes with Vela (4 MiB)."""
 
+_SHADOWS = {size: np.dtype(f"<i{size}") for size in (1, 2, 4, 8)}
 _READ_ONLY = "is constant and was written to"
 
 
@@ -66,6 +69,7 @@ class Window:
     offset: int
     itemsize: int
 
+    @cached_property
     def span(self) -> tuple[int, int]:
         """First byte, and the byte after the last."""
         low = high = self.offset
@@ -90,6 +94,15 @@ class Memory:
         }
         self._fast_scratch_size = fast_scratch_size
 
+    def duplicate(self) -> Memory:
+        """The same with bytes of its own; the constants are shared."""
+        other = copy.copy(self)
+        other._regions = {
+            number: held if number == WEIGHTS else Region(held.data.copy(), held.written.copy())
+            for number, held in self._regions.items()
+        }
+        return other
+
     def region(self, number: int) -> Region:
         """:raises OutOfBounds: there is no such region."""
         if number == FAST_SCRATCH and number not in self._regions:
@@ -106,7 +119,7 @@ class Memory:
     def write(self, region: int, window: Window, values: Array) -> None:
         """Store elements; ``values`` has the window's shape, and the dtype that memory shall hold."""
         if region == WEIGHTS:
-            raise OutOfBounds(region, *window.span(), _READ_ONLY)
+            raise OutOfBounds(region, *window.span, _READ_ONLY)
         data, written = self._views(region, window, values.dtype)
         data[...] = values
         written[...] = -1
@@ -152,12 +165,11 @@ class Memory:
         return held
 
     def _views(self, region: int, window: Window, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-        held = self._checked(region, *window.span())
-        shadow = np.dtype(f"<i{window.itemsize}")
+        held = self._checked(region, *window.span)
         shape, strides, offset = window.shape, window.strides, window.offset
         return (
             np.ndarray(shape, dtype, held.data.data, offset, strides),
-            np.ndarray(shape, shadow, held.written.data, offset, strides),
+            np.ndarray(shape, _SHADOWS[window.itemsize], held.written.data, offset, strides),
         )
 
 

@@ -7,7 +7,8 @@ take it: ``convolution``, ``pooling``, ``elementwise``, ``resize``, ``dma``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import copy
+from dataclasses import dataclass, field, replace
 
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints
@@ -43,6 +44,19 @@ class Npu:
     result: Ints | None = None
     command: Command | None = None
     step: int = -1
+
+    def duplicate(self) -> Npu:
+        """The same state, to go on from without a trace in this one. Arrays of values are never changed in place."""
+        registers = Registers()
+        registers.held.update(self.registers.held)
+        return replace(
+            self,
+            memory=self.memory.duplicate(),
+            registers=registers,
+            budget=copy.copy(self.budget),
+            chained=dict(self.chained),
+            issues=list(self.issues),
+        )
 
     def begin(self, command: Command) -> None:
         """Make ``command`` the operation under way."""

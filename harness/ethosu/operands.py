@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from harness.ethosu.arithmetic import Ints, as_signed
-from harness.ethosu.featuremap import FeatureMap, accesses, read
+from harness.ethosu.featuremap import FeatureMap, read
 from harness.ethosu.limits import A_TAP, AN_ELEMENT, check_elements
 from harness.ethosu.npu import Npu
 from harness.ethosu.records import LUT, REGION_NAMES, Access, StreamError, Unimplemented
@@ -37,13 +37,13 @@ def operand(npu: Npu, role: str, shape: tuple[int, int, int]) -> Ints:
     storage = registers.get_or(f"{role}_PRECISION", 0, "storage") if npu.accelerator.u85 else 0
     if storage == CHAINED:
         return _chained(npu, role, shape) - zero_point_of(registers, role)
-    feature_map = feature_map_of(registers, role, shape)
-    return read_noted(npu, feature_map) - feature_map.zero_point
+    zero_point = zero_point_of(registers, role)
+    return read_noted(npu, feature_map_of(registers, role, shape)) - zero_point
 
 
 def read_noted(npu: Npu, feature_map: FeatureMap) -> Ints:
     """Read a feature map, note the access, report what was never written."""
-    ranges = accesses(feature_map)
+    ranges = feature_map.accesses
     npu.reads.extend(ranges)
     values, complete = read(npu.memory, feature_map)
     if not complete:

@@ -19,7 +19,7 @@ from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import as_signed
 from harness.ethosu.checks.hazard_blocks import KERNEL_KINDS, Unknown, operation_of
 from harness.ethosu.commands import field_text
-from harness.ethosu.featuremap import FeatureMap, accesses
+from harness.ethosu.featuremap import FeatureMap
 from harness.ethosu.records import LUT, REGION_NAMES, WEIGHTS, Step, StreamError
 from harness.ethosu.state import CHAINED, NO_STORAGE, Registers, kernel_of
 from harness.ethosu.weight_registers import weight_geometry, weight_ranges
@@ -218,7 +218,7 @@ def _type(subject: Subject, role: str) -> str:
 
 
 def _map_text(item: FeatureMap, registers: Registers) -> str:
-    ranges = accesses(item)
+    ranges = item.accesses
     kind = f"{'int' if item.signed else 'uint'}{item.bits}"
     words = [kind, f"{item.height}x{item.width}x{item.depth}", "NHCWB16" if item.bricks else "NHWC"]
     words.append(place(item.region, ranges[0].start, ranges[-1].end) if ranges else "nothing")

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.ethosu.arithmetic import U55_ROUNDING, U85_OFM_ROUNDING, Ints, Rounding, as_signed, rescale, wrap
-from harness.ethosu.featuremap import FeatureMap, accesses, write
+from harness.ethosu.arithmetic import U55_ROUNDING, U85_OFM_ROUNDING, Ints, Rounding, as_signed, clipped, rescale, wrap
+from harness.ethosu.featuremap import FeatureMap, write
 from harness.ethosu.limits import AN_ELEMENT
 from harness.ethosu.npu import Npu
 from harness.ethosu.operands import lut_table
@@ -111,7 +111,7 @@ def turned(registers: Registers, values: Ints) -> Ints:
 
 
 def _write(npu: Npu, feature_map: FeatureMap, values: Ints) -> None:
-    npu.writes.extend(accesses(feature_map))
+    npu.writes.extend(feature_map.accesses)
     write(npu.memory, feature_map, values)
     npu.result = values
 
@@ -140,9 +140,9 @@ def _activated_u55(npu: Npu, values: Ints) -> Ints:
         raise Unimplemented(f"activation clip range {clip_range} is not implemented")
     if clip_range == _FORCE_INT8:
         low, high = _limits(npu, True)
-        values = np.clip(values, max(low, -128), min(high, 127))
+        values = clipped(values, max(low, -128), min(high, 127))
     elif bits <= 16:
-        values = np.clip(values, *_limits(npu, signed))
+        values = clipped(values, *_limits(npu, signed))
     if function == 0:
         return values
     if function < _FIRST_TABLE:
@@ -158,7 +158,7 @@ def _activated_u85(npu: Npu, values: Ints) -> Ints:
     _, signed = _ofm_type(npu)
     function = registers.get("ACTIVATION", "function")
     if registers.get("ACTIVATION", "clip_range") == 0:
-        values = np.clip(values, *_limits(npu, signed))
+        values = clipped(values, *_limits(npu, signed))
     if function == 0:
         return values
     if function not in _U85_TABLES:

@@ -57,10 +57,10 @@ def _reduce_sum(npu: Npu, kernel: Kernel) -> None:
 
 
 def _sum(npu: Npu, kernel: Kernel, ifm: Ints, *, divide: bool) -> None:
-    height, width, channels = ofm_shape(npu)
-    total = np.zeros((height, width, channels), np.int64)
-    for _, _, patch in taps(padded(ifm, kernel), kernel, (height, width)):
-        total += patch
+    height, width, _ = ofm_shape(npu)
+    (_, _, total), *others = taps(padded(ifm, kernel), kernel, (height, width))
+    for _, _, patch in others:
+        total = total + patch
     if not divide:
         accumulate(npu, total)
         return

@@ -7,8 +7,9 @@ after reset is not the stream's to rely on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from harness.ethosu.featuremap import FeatureMap
@@ -35,31 +36,31 @@ class UnsetRegister(StreamError):
 
 
 class Registers:
-    """All registers, name -> fields."""
+    """All registers: ``held`` has their fields by name, without ``SET_``."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Mapping[str, int]] = {}
+        self.held: dict[str, Mapping[str, int]] = {}
 
     def set(self, command: Command) -> None:
         """Keep what a ``SET_…`` command writes."""
-        self._held[command.name.removeprefix("SET_")] = command.fields
+        self.held[command.name.removeprefix("SET_")] = command.fields
 
     def snapshot(self) -> Mapping[str, Mapping[str, int]]:
         """All registers as they are now."""
-        return dict(self._held)
+        return dict(self.held)
 
     def get(self, name: str, field: str = "value") -> int:
         """:raises UnsetRegister: nothing wrote it."""
         try:
-            return self._held[name][field]
+            return self.held[name][field]
         except KeyError:
-            if name in self._held:
+            if name in self.held:
                 raise
             raise UnsetRegister(name) from None
 
     def get_or(self, name: str, default: int, field: str = "value") -> int:
         """For registers and fields that a family of configurations does not have."""
-        held = self._held.get(name)
+        held = self.held.get(name)
         return default if held is None else held.get(field, default)
 
 
@@ -136,34 +137,77 @@ def feature_map_of(registers: Registers, role: str, shape: tuple[int, int, int])
     if registers.get_or(f"{role}_PRECISION", 0, "storage"):
         raise Unimplemented(f"{role} storage {registers.get(f'{role}_PRECISION', 'storage')} is not implemented")
     bricks = choose((False, True), registers.get(f"{role}_PRECISION", "format"), f"{role} format")
-    return mapped(registers.get, role, shape, bricks=bricks, zero_point=zero_point_of(registers, role))
+    try:
+        return mapped(registers.held, role, shape, bricks=bricks)
+    except KeyError as error:
+        raise UnsetRegister(*error.args) from None
 
 
-def mapped(get: Callable[..., int], role: str, shape: Sequence[int], *, bricks: bool, zero_point: int) -> FeatureMap:
+def mapped(held: Mapping[str, Mapping[str, int]], role: str, shape: Sequence[int], *, bricks: bool) -> FeatureMap:
     """An operand in memory.
 
-    :param get: from a register's name, and a field's unless that is ``value``, to what it holds.
+    :param held: registers.
     :param shape: height, width and depth.
+    :raises KeyError: nothing wrote a register.
     """
-    height, width, depth = shape
-    first, second, third, fourth = (get(f"{role}_BASE{index}") for index in range(4))
+    precision, *others = _MAP_REGISTERS[role]
+    fields = held[precision]
+    values = [held[name]["value"] for name in others]
+    return _feature_map(role, *shape, fields["precision"], bool(fields["type"]), bricks, *values)
+
+
+_MAP_REGISTERS = {
+    role: tuple(
+        f"{role}_{name}"
+        for name in (
+            "PRECISION",
+            "BASE0",
+            "BASE1",
+            "BASE2",
+            "BASE3",
+            "REGION",
+            "HEIGHT0_M1",
+            "HEIGHT1_M1",
+            "WIDTH0_M1",
+            "STRIDE_Y",
+            "STRIDE_X",
+            "STRIDE_C",
+        )
+    )
+    for role in ("IFM", "IFM2", "OFM")
+}
+"""What an operand in memory depends on beside its shape."""
+
+
+@lru_cache(maxsize=1 << 14)
+def _feature_map(
+    role: str,
+    height: int,
+    width: int,
+    depth: int,
+    precision: int,
+    signed: bool,
+    bricks: bool,
+    *values: int,
+) -> FeatureMap:
+    """The same object for the same operand: every set of inputs and every check comes to it again."""
+    base0, base1, base2, base3, region, height0, height1, width0, stride_y, stride_x, stride_c = values
     return FeatureMap(
         role,
-        get(f"{role}_REGION"),
-        (first, second, third, fourth),
+        region,
+        (base0, base1, base2, base3),
         height,
         width,
         depth,
-        height0=get(f"{role}_HEIGHT0_M1") + 1,
-        height1=get(f"{role}_HEIGHT1_M1") + 1,
-        width0=get(f"{role}_WIDTH0_M1") + 1,
-        stride_y=get(f"{role}_STRIDE_Y"),
-        stride_x=get(f"{role}_STRIDE_X"),
-        stride_c=get(f"{role}_STRIDE_C"),
-        bits=BITS[get(f"{role}_PRECISION", "precision")],
-        signed=bool(get(f"{role}_PRECISION", "type")),
-        bricks=bricks,
-        zero_point=zero_point,
+        height0 + 1,
+        height1 + 1,
+        width0 + 1,
+        stride_y,
+        stride_x,
+        stride_c,
+        BITS[precision],
+        signed,
+        bricks,
     )
 
 

@@ -244,7 +244,7 @@ def _same_taps(one: Record, other: Record) -> bool:
 def _positions(step: Step) -> tuple[object, ...]:
     """Rows and columns of the IFM that every tap of every output is on."""
     registers = Registers.__new__(Registers)
-    registers._held = dict(step.registers)
+    registers.held = dict(step.registers)
     kernel = kernel_of(registers)
     size = [step.registers[f"OFM_{axis}_M1"]["value"] + 1 for axis in ("HEIGHT", "WIDTH")]
     return (
@@ -292,7 +292,7 @@ def _weights_on_padding(one: Record, other: Record) -> bool:
 def _meets_input(step: Step) -> np.ndarray:
     """For each tap of a kernel, whether it lies inside the IFM for some output."""
     registers = Registers.__new__(Registers)
-    registers._held = dict(step.registers)
+    registers.held = dict(step.registers)
     kernel = kernel_of(registers)
 
     def along(count: int, stride: int, taps: int, dilation: int, reach: int, before: int, after: int) -> np.ndarray:

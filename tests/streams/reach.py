@@ -132,7 +132,7 @@ def _same_weights(one: Record, other: Record) -> bool:
 
 def _npu(step: Step, accelerator: Accelerator, **changes: dict[str, int]) -> Npu:
     registers = Registers.__new__(Registers)
-    registers._held = {**step.registers, **changes}
+    registers.held = {**step.registers, **changes}
     return Npu(accelerator, Memory(b"", 0, 0, 0), registers, command=step.command)
 
 
@@ -283,7 +283,7 @@ def _pooled(step: Step, channels: int) -> list[tuple[int, int]]:
     if mode not in (_MAX, _AVERAGE, _REDUCE_SUM, _SUM, _MIN):
         return []
     registers = Registers.__new__(Registers)
-    registers._held = dict(step.registers)
+    registers.held = dict(step.registers)
     kernel = kernel_of(registers)
     count = kernel.height * kernel.width if mode in (_AVERAGE, _SUM) else 1
     if mode == _REDUCE_SUM:

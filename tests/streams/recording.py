@@ -116,7 +116,7 @@ class _Notes:
         return self._origins[region]
 
     def touch(self, memory: Memory, region: int, window: Window) -> None:
-        low, high = window.span()
+        low, high = window.span
         self._touched.append((region, low, high, _bytes_of(self.origins(region, memory), window).ravel()))
 
 

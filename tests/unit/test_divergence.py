@@ -10,9 +10,12 @@ import pytest
 
 from harness.artifacts.tosa import TosaBlock, TosaGraph
 from harness.case.errors import BadInput
+from harness.ethosu import machine
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.featuremap import FeatureMap, addresses, write
 from harness.ethosu.memory import Memory
+from harness.ethosu.npu import Npu
+from harness.ethosu.records import Command
 from harness.locate.divergence import comparing, explaining, origin
 from harness.locate.divergence.difference import difference, where
 from harness.locate.divergence.draws import Draw, random_draws
@@ -179,6 +182,34 @@ def test_corrections_end_with_their_step() -> None:
     assert run.player.outputs({2: Move("OFM", 4096)}) is None
 
 
+def test_only_steps_that_a_correction_reaches_are_executed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [*_chain(), _other_reader(), _step(X, 384)]
+    [fresh, *_], [run, *_] = _runs(steps), _runs(steps)
+    explaining.explain([run])
+    places = {commands[-1].offset: index for index, commands in enumerate(run.player.program.operations)}
+    executed: list[int] = []
+    operate = machine.operate
+
+    def noted(npu: Npu, command: Command) -> None:
+        executed.append(places[command.offset])
+        operate(npu, command)
+
+    monkeypatch.setattr(machine, "operate", noted)
+    for corrections, reached in (
+        ({1: Store(lambda values, _: values * 0)}, [1, 2]),
+        ({0: Move("OFM", 256)}, [0, 1, 2, 3]),
+        ({3: Move("OFM", OUT - 320)}, [3]),
+        ({}, []),
+    ):
+        wanted = fresh.player.outputs(corrections)
+        executed.clear()
+        got = run.player.outputs(corrections)
+        assert executed == reached
+        assert wanted is not None
+        assert got is not None
+        assert got[0].tolist() == wanted[0].tolist()
+
+
 def test_who_wrote_and_who_read() -> None:
     [run, *_] = _runs(_chain({"OFM_BASE0": A + 16}))
     seen: dict[int, Stored] = {}
@@ -293,7 +324,7 @@ def _map(**changes: Any) -> FeatureMap:
         "depth": 20,
     }
     settings |= {"height0": 3, "height1": 3, "width0": 5, "stride_y": 640, "stride_x": 40, "stride_c": 160}
-    settings |= {"bits": 16, "signed": True, "bricks": False, "zero_point": 0}
+    settings |= {"bits": 16, "signed": True, "bricks": False}
     return FeatureMap(**{**settings, **changes})
 
 

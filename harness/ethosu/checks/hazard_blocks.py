@@ -220,7 +220,7 @@ def block_of(step: Step) -> tuple[int, int, int]:
 
 def _map(step: Step, role: str, shape: Sequence[int]) -> FeatureMap:
     bricks = bool(step.value(f"{role}_PRECISION", "format"))
-    return mapped(step.value, role, shape, bricks=bricks, zero_point=0)
+    return mapped(step.registers, role, shape, bricks=bricks)
 
 
 def _windows(step: Step, shape: tuple[int, int, int]) -> tuple[Window, Window]:

@@ -16,7 +16,6 @@ def examined(comparison: DelegateComparison, payload: VelaPayload, accelerator: 
     """With what can be read from the stream; without the steps, which are large."""
     if comparison.stopped and not comparison.steps:
         return comparison
-    facts = {step.index: step_facts(step, accelerator) for step in comparison.steps}
     found = examine(comparison.steps, decode_commands(payload.commands, accelerator), accelerator)
     # memory that nothing wrote holds a pattern, so reading it without any effect on outputs is harmless
     harmless = comparison.difference is None and not comparison.stopped
@@ -25,5 +24,5 @@ def examined(comparison: DelegateComparison, payload: VelaPayload, accelerator: 
         for issue in (*comparison.issues, *found)
     ]
     told = {issue.step for issue in issues if issue.certain}
-    facts = {index: found for index, found in facts.items() if index in told}
+    facts = {step.index: step_facts(step, accelerator) for step in comparison.steps if step.index in told}
     return replace(comparison, issues=tuple(issues), steps=(), step_facts=facts)

@@ -129,22 +129,24 @@ def _once(run: Run) -> tuple[_Pass, set[int]]:
         steps[stored.index], owners[0] = stored, current
 
     trace(run.player, note)
+    run.player.stored = steps
     payload = run.player.program.payload
     slots = ((slot.region, slot.offset) for slot in (*payload.inputs, *payload.outputs))
     catalogue = Catalogue(run.values, anchors(steps.values(), slots))
     held: dict[_Key, tuple[float, set[int]]] = {}
 
-    def match(memory: Memory, current: Owners, stored: Stored) -> None:
+    memory, current = run.player.fresh().memory, Owners()
+    for stored in steps.values():
+        stored.put(memory)
+        current.take(memory, stored)
         if stored.region == LUT:
-            return
+            continue
         if catalogue.given > MOST_PLACEMENTS:
             raise TooManyPlacements(f"more than {MOST_PLACEMENTS} places fit the results of its {len(steps)} steps")
         for placed in held_after(memory, stored, catalogue):
             seen = placed.view
             key = (seen.tensor, seen.kind, placed.region, placed.start, placed.layout, stored.index)
             held[key] = seen.bits, current.of(placed.region, placed.addresses)
-
-    trace(run.player, match)
     copies = {index for index, stored in steps.items() if _copies(stored)}
     return _Pass(catalogue, steps, owners[0], held), copies
 

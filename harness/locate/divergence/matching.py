@@ -121,6 +121,8 @@ class Placement:
     @cached_property
     def end(self) -> int:
         """The byte after the last."""
+        if self.layout is LINEAR:
+            return self.start + self.view.values.size * self.view.size
         return int(self.addresses.max()) + self.view.size
 
     def elements(self, addresses: Ints) -> tuple[Ints, NDArray[np.bool_]]:
@@ -184,7 +186,8 @@ class Catalogue:
     """
 
     def __init__(self, values: Mapping[str, Array], anchors: Mapping[int, Sequence[int]]) -> None:
-        self._values, self._anchors = values, anchors
+        self._values = values
+        self._anchors = {region: np.array(starts, np.int64) for region, starts in anchors.items()}
         self._tables: dict[int, _Table] = {}
         self.given = 0
 
@@ -197,7 +200,7 @@ class Catalogue:
         if stored.region <= CHAIN:
             starts = np.zeros(1, np.int64)
         else:
-            known = np.array(self._anchors.get(stored.region, ()), np.int64)
+            known = self._anchors.get(stored.region, np.zeros(0, np.int64))
             starts = known[known <= stored.low]
         found = [placed for layout in _layouts(stored) for placed in table.probe(stored, starts, layout, least)]
         self.given += len(found)
@@ -228,17 +231,10 @@ class _Table:
 
     def probe(self, stored: Stored, starts: Ints, layout: Layout, least: float) -> list[Candidate]:
         """Placements at these addresses, by a sample of the step's elements."""
-        chosen = np.linspace(0, stored.values.size - 1, min(_PROBES, stored.values.size)).astype(np.int64)
-        addresses = stored.addresses.reshape(-1)[chosen]
-        values = stored.values.reshape(-1)[chosen].astype(f"<u{stored.size}")
-        index, inside = layout.elements(addresses[None, :] - starts[:, None], stored.size)
-        last, _ = layout.elements(stored.high - stored.size - starts, stored.size)
-        most = np.maximum(index.max(axis=1, initial=0), last if layout is LINEAR else 0)
-        fits = inside.all(axis=1)[None, :] & (most[None, :] < self._lengths[:, None])
-        if layout is not LINEAR:
-            fits &= (self._lengths % (layout.width * layout.depth) == 0)[:, None]
-        which, at = np.nonzero(fits)
-        wanted = self._flat[self._offsets[which][:, None] + index[at]]
+        if least == 1:  # a look at one element leaves few places to be looked at closely
+            _, at, wanted, values = self._met(stored, starts, layout, 1)
+            starts = starts[np.unique(at[wanted[:, 0] == values])]
+        which, at, wanted, values = self._met(stored, starts, layout, _PROBES)
         share = (wanted == values).mean(axis=1)
         likeness = _likeness(wanted, values) if least < 1 else np.ones(len(share))
         return [
@@ -249,6 +245,22 @@ class _Table:
             )
             for n in np.flatnonzero(share >= least)
         ]
+
+    def _met(
+        self, stored: Stored, starts: Ints, layout: Layout, probes: int
+    ) -> tuple[Ints, Ints, NDArray[Any], NDArray[Any]]:
+        """Views and starts that a step's result fits at, some of their elements, and what the step has there."""
+        chosen = np.linspace(0, stored.values.size - 1, min(probes, stored.values.size)).astype(np.int64)
+        addresses = stored.addresses.reshape(-1)[chosen]
+        values = stored.values.reshape(-1)[chosen].astype(f"<u{stored.size}")
+        index, inside = layout.elements(addresses[None, :] - starts[:, None], stored.size)
+        last, _ = layout.elements(stored.high - stored.size - starts, stored.size)
+        most = np.maximum(index.max(axis=1, initial=0), last if layout is LINEAR else 0)
+        fits = inside.all(axis=1)[None, :] & (most[None, :] < self._lengths[:, None])
+        if layout is not LINEAR:
+            fits &= (self._lengths % (layout.width * layout.depth) == 0)[:, None]
+        which, at = np.nonzero(fits)
+        return which, at, self._flat[self._offsets[which][:, None] + index[at]], values
 
 
 def _likeness(wanted: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:

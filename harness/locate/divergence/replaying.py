@@ -9,9 +9,11 @@ of one step costs only what comes after it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from harness.artifacts.vela import VelaPayload
 from harness.case.arrays import Array
@@ -20,11 +22,14 @@ from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.arithmetic import Ints, wrap
 from harness.ethosu.commands import SILENT
 from harness.ethosu.featuremap import read, write
-from harness.ethosu.memory import OutOfBounds
+from harness.ethosu.memory import Memory, OutOfBounds
 from harness.ethosu.npu import Npu
 from harness.ethosu.pooling import NO_IFM
-from harness.ethosu.records import Command, StreamError
+from harness.ethosu.records import Command, Step, StreamError
 from harness.ethosu.state import CHAINED, feature_map_of
+
+if TYPE_CHECKING:
+    from harness.locate.divergence.tracing import Stored
 
 
 @dataclass(frozen=True)
@@ -109,19 +114,27 @@ class Player:
     """One set of inputs on which a payload runs.
 
     :param inputs: of the payload.
+    :ivar stored: what the steps store without corrections, once somebody has looked.
     """
 
     program: Program
     inputs: Sequence[Array]
+    stored: Mapping[int, Stored] = field(default_factory=dict)
     _kept: dict[int, Npu] = field(default_factory=dict)
 
     def outputs(self, corrections: Mapping[int, Correction]) -> tuple[Array, ...] | None:
         """The payload's outputs, six-dimensional; None if it stops early."""
         first = min(corrections, default=0)
         try:
-            npu = copy.deepcopy(self.before(first))
+            npu, plain = self.before(first).duplicate(), self.before(first).memory.duplicate()
             for index in range(first, len(self.program.operations)):
-                _step(npu, self.program.operations[index], corrections.get(index))
+                stored = self._seen(index)
+                if stored is None or index in corrections or _unlike(npu, plain, stored.step):
+                    _step(npu, self.program.operations[index], corrections.get(index))
+                else:
+                    self._repeat(npu, index)
+                if stored is not None:
+                    stored.put(plain)
             return machine.outputs_of(npu, self.program.payload.outputs)
         except (StreamError, OutOfBounds):
             return None
@@ -131,13 +144,13 @@ class Player:
 
         :param watch: called after every step, with the operand that it could have copied.
         """
-        npu = self._fresh()
+        npu = self.fresh()
         for commands in self.program.operations:
             watch(npu, _step(npu, commands, None, operand=True))
 
     def up_to_stop(self) -> Player:
         """The same, without the step at which the stream stops early and what follows it."""
-        npu, ran = self._fresh(), 0
+        npu, ran = self.fresh(), 0
         try:
             for commands in self.program.operations:
                 _step(npu, commands, None)
@@ -153,13 +166,27 @@ class Player:
         """
         if index not in self._kept:
             at, npu = max(((at, npu) for at, npu in self._kept.items() if at < index), default=(0, None), key=_first)
-            npu = self._fresh() if npu is None else copy.deepcopy(npu)
-            for commands in self.program.operations[at:index]:
-                _step(npu, commands, None)
+            npu = self.fresh() if npu is None else npu.duplicate()
+            for step in range(at, index):
+                self._repeat(npu, step)
             self._kept = {index: npu}
         return self._kept[index]
 
-    def _fresh(self) -> Npu:
+    def _repeat(self, npu: Npu, index: int) -> None:
+        """What a step does without corrections, executed only if nobody has looked."""
+        commands, stored = self.program.operations[index], self._seen(index)
+        if stored is None:
+            _step(npu, commands, None)
+            return
+        _set_all(npu, commands)
+        stored.put(npu.memory)
+
+    def _seen(self, index: int) -> Stored | None:
+        """What a step stores without corrections, if that is known and all that it does: Ethos-U85 has chains, too."""
+        return None if self.program.accelerator.u85 else self.stored.get(index)
+
+    def fresh(self) -> Npu:
+        """The state in which the stream begins."""
         return machine.prepared(self.program.payload, self.inputs, self.program.accelerator)
 
 
@@ -184,8 +211,7 @@ def _step(
     npu: Npu, commands: Sequence[Command], correction: Correction | None, *, operand: bool = False
 ) -> Ints | None:
     """Execute one step; the operand that it could have copied, if that is asked for."""
-    for command in commands[:-1]:
-        npu.registers.set(command)
+    _set_all(npu, commands)
     operation = commands[-1]
     npu.begin(operation)
     copied = _operand(npu, operation) if operand or isinstance(correction, Store) else None
@@ -204,6 +230,22 @@ def _step(
     if isinstance(correction, Store) and npu.result is not None:
         _replace(npu, correction, copied)
     return copied
+
+
+def _set_all(npu: Npu, commands: Sequence[Command]) -> None:
+    for command in commands[:-1]:
+        npu.registers.set(command)
+
+
+def _unlike(npu: Npu, plain: Memory, step: Step) -> bool:
+    """Whether a step reads something else than without corrections."""
+    return any(
+        not np.array_equal(
+            npu.memory.region(item.region).data[item.start : item.end],
+            plain.region(item.region).data[item.start : item.end],
+        )
+        for item in step.reads
+    )
 
 
 def _move(npu: Npu, move: Move) -> None:

@@ -71,6 +71,16 @@ class Stored:
         """Address of every byte."""
         return (self.addresses.ravel()[:, None] + np.arange(self.size)).ravel()
 
+    def put(self, memory: Memory) -> None:
+        """What the step did to memory, without executing it again."""
+        if self.region > CHAIN:
+            held = memory.region(self.region)
+            held.data[self.bytes], held.written[self.bytes] = self._held, 255
+
+    @cached_property
+    def _held(self) -> NDArray[np.uint8]:
+        return self.values.ravel().astype(f"<i{self.size}").view(np.uint8)
+
 
 Observe = Callable[[Memory, "Owners", Stored], None]
 
@@ -155,15 +165,21 @@ class Owners:
         return frozenset(found)
 
     def write(self, memory: Memory, stored: Stored) -> None:
+        """Note that the step's bytes are its own now, and unread."""
+        if stored.region > CHAIN:
+            self._note_region(memory, stored.region)
+            if self._overwrite(stored.region, stored.bytes):
+                self.clobbers.add(stored.index)
+            self.unread[stored.region][stored.bytes] = True
+        self.take(memory, stored)
+
+    def take(self, memory: Memory, stored: Stored) -> None:
         """Note that the step's bytes are its own now."""
         if stored.region <= CHAIN:
             self.last[stored.region] = np.full(stored.high, stored.index, np.int64)
             return
         self._note_region(memory, stored.region)
-        if self._overwrite(stored.region, stored.bytes):
-            self.clobbers.add(stored.index)
         self.last[stored.region][stored.bytes] = stored.index
-        self.unread[stored.region][stored.bytes] = True
 
     def finish(self, outputs: Sequence[VelaIO]) -> None:
         """At the end of the stream: what is neither read nor an output was computed for nothing."""

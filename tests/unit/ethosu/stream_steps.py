@@ -12,7 +12,6 @@ from typing import Any
 
 from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.checks.hazard_blocks import operation_of
-from harness.ethosu.featuremap import accesses
 from harness.ethosu.records import LUT, SCRATCH, WEIGHTS, Access, Command, Step
 
 U55, U85 = accelerator_named("ethos-u55-128"), accelerator_named("ethos-u85-256")
@@ -110,8 +109,8 @@ def kernel(
     held = {name: _fields(fields) for name, fields in registers.items()}
     step = Step(0, command(kind, **({} if value is None else {"value": value})), held)
     operation = operation_of(step, accelerator)
-    reads = tuple(access for item in operation.inputs for access in accesses(item.map))
-    writes = accesses(operation.ofm) if operation.ofm is not None else ()
+    reads = tuple(access for item in operation.inputs for access in item.map.accesses)
+    writes = operation.ofm.accesses if operation.ofm is not None else ()
     return replace(step, reads=reads + extra, writes=writes)
 
 

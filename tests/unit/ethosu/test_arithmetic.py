@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.ethosu.arithmetic import Rounding, divide_rounding_away, rescale, wrap
+from harness.ethosu.arithmetic import Rounding, clipped, divide_rounding_away, rescale, wrap
 
 
 def _ints(*values: int) -> np.ndarray:
@@ -82,6 +82,24 @@ def test_wide_products_equal_pythons(rounding: Rounding) -> None:
         for scale in (2**32 - 1, 2**31, 0x12345679):
             wanted = [_scaled(int(value), scale, shift, rounding) for value in values]
             assert rescale(values, scale, shift, rounding).tolist() == wanted
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+def test_narrow_products_equal_pythons(rounding: Rounding) -> None:
+    """No product leaves 63 bits; a scale of 2**shift, by whatever shift, changes nothing."""
+    values = _ints(*range(-130, 131, 13))
+    for shift in range(64):
+        for scale in (1, 3, 0x12345679, 1 << min(shift, 31)):
+            wanted = [_scaled(int(value), scale, shift, rounding) for value in values]
+            assert rescale(values, scale, shift, rounding).tolist() == wanted
+            channels = np.full(len(values), scale, np.int64), np.full(len(values), shift, np.int64)
+            assert rescale(values, *channels, rounding).tolist() == wanted
+
+
+@pytest.mark.parametrize(("low", "high"), [(-3, 4), (4, -3)])
+def test_clipping_is_numpys(low: int, high: int) -> None:
+    values = _ints(*range(-6, 7))
+    assert clipped(values, low, high).tolist() == np.clip(values, low, high).tolist()
 
 
 def _scaled(value: int, scale: int, shift: int, rounding: Rounding) -> int:

@@ -31,7 +31,7 @@ def feature_map(base: int = 0, shape: tuple[int, int, int] = (4, 5, 24), **chang
     fields: dict[str, object] = {
         "role": "IFM", "region": 1, "bases": (base, 0, 0, 0), "height": height, "width": width, "depth": depth,
         "height0": height, "height1": height, "width0": width, "stride_y": width * depth, "stride_x": depth,
-        "stride_c": 1, "bits": 8, "signed": True, "bricks": False, "zero_point": 0, **changes,
+        "stride_c": 1, "bits": 8, "signed": True, "bricks": False, **changes,
     }  # fmt: skip
     return FeatureMap(**fields)  # type: ignore[arg-type]
 

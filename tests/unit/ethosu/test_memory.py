@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.ethosu.featuremap import FeatureMap, accesses, merged, read, write
+from harness.ethosu.featuremap import FeatureMap, merged, read, write
 from harness.ethosu.memory import Memory, OutOfBounds, Window
 from harness.ethosu.records import FAST_SCRATCH, LUT, SCRATCH, WEIGHTS
 
@@ -32,7 +32,6 @@ def _map(shape: tuple[int, int, int], **changes: object) -> FeatureMap:
         "bits": 16,
         "signed": True,
         "bricks": False,
-        "zero_point": 0,
     }
     return FeatureMap(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -129,14 +128,14 @@ def test_negative_strides_reverse() -> None:
     memory, shape = _memory(), (1, 3, 1)
     write(memory, _map(shape, bases=(68, 0, 0, 0), stride_x=-2), _counting(shape))
     assert [_element(memory, address) for address in (64, 66, 68)] == [-3, -4, -5]
-    assert [(item.start, item.end) for item in accesses(_map(shape, bases=(68, 0, 0, 0), stride_x=-2))] == [(64, 70)]
+    assert [(item.start, item.end) for item in _map(shape, bases=(68, 0, 0, 0), stride_x=-2).accesses] == [(64, 70)]
 
 
 def test_accesses_leave_out_gaps() -> None:
     channels = _map((2, 3, 4), stride_y=48, stride_x=16)  # four of eight channels
-    spans = [(item.start, item.end) for item in accesses(channels)]
+    spans = [(item.start, item.end) for item in channels.accesses]
     assert spans == [(64 + y * 48 + x * 16, 64 + y * 48 + x * 16 + 8) for y in range(2) for x in range(3)]
-    assert [(item.start, item.end) for item in accesses(_map((2, 3, 4)))] == [(64, 112)]
+    assert [(item.start, item.end) for item in _map((2, 3, 4)).accesses] == [(64, 112)]
 
 
 def test_merged_joins_touching_ranges() -> None:

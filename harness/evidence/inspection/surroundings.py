@@ -5,7 +5,9 @@ Facts of every operator: ``rank``, ``out_rank`` (axes of the first operand that 
 before the last two), ``depth``, ``out_depth`` (the last axis), ``elements``, ``out_elements``, ``kept`` (1 if the
 result has as many elements), ``lead`` (elements of the first operand, also if that is a constant), ``ones`` (axes of
 size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result
-leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands have unlike shapes).
+leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands that are no constants have
+unlike shapes). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
+axes).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
 ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result) and
@@ -91,6 +93,7 @@ def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place |
         if operands and result is not None:
             found = _shape_facts([item.shape for item in operands], result.shape, operands[0].dtype, result.dtype)
         found |= dict(_numbers(node.attributes))
+        found["ranks_differ"] = int(len({len(types[name].shape) for name in node.inputs if name in types}) > 1)
         readers = sum(node.name in map(maker_of, other.inputs) for other in graph.nodes)
         found |= {
             "constants": sum(name in made for name in node.inputs),

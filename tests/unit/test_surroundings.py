@@ -99,6 +99,18 @@ def test_a_constant_of_another_rank_counts(shape: tuple[int, ...], facts: dict[s
     assert facts.items() <= place.operators[0].facts.items()
 
 
+@pytest.mark.parametrize(
+    ("shape", "result", "front_only"),
+    [((1, 3, 2, 2), (3, 2, 2), 1), ((3, 1, 2, 2), (3, 2, 2), 0), ((2, 2), (1, 1, 2, 2), 1), ((1, 4), (2, 2), 0)],
+)
+def test_a_reshape_says_whether_only_axes_in_front_go(shape: tuple[int, ...], result: tuple[int, ...], front_only: int):
+    tensors = {"x": TosaTensor("x", shape, "INT8"), "y": TosaTensor("y", result, "INT8")}
+    block = TosaBlock("main", ("x",), ("y",), (TosaOperator(0, "RESHAPE", ("x",), ("y",), {}),), tensors)
+    place = tosa_place(block, ["y"], {})
+    assert place is not None
+    assert place.operators[-1].facts["front_only"] == front_only
+
+
 @pytest.mark.parametrize(("start", "behind"), [((0, 0, 0, 0), 0), ((0, 0, 2, 0), 1)])
 def test_a_slice_says_whether_it_begins_behind_the_first_element(start, behind):
     tensors = {

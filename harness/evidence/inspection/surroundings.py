@@ -13,7 +13,8 @@ Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), `
 ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result) and
 ``narrow_stride`` (the largest stride along an axis on which the result has one element, or 0). Reductions
 and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the
-last axis stays what it is) and ``ones_only`` (only axes of size one come or go). TRANSPOSE has ``moved`` (axes of more
+last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
+in front of all others do). TRANSPOSE has ``moved`` (axes of more
 than one element that change their order), ``moves_first`` (the outermost of them comes elsewhere) and ``last_kept``
 (the innermost of them stays the innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
 them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any
 
 from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor, grows_unlike
@@ -294,7 +295,8 @@ def _movement_facts(
 ) -> dict[str, Fact]:
     if operator.op == "RESHAPE":
         last_kept = int(bool(shape) and bool(result) and shape[-1] == result[-1])
-        return {"last_kept": last_kept, "ones_only": int(_without_ones(shape) == _without_ones(result))}
+        ones_only, front_only = (int(part(shape) == part(result)) for part in (_without_ones, _without_front))
+        return {"last_kept": last_kept, "ones_only": ones_only, "front_only": front_only}
     if operator.op == "TRANSPOSE":
         order = [axis for axis in operator.attributes.get("Perms", ()) if shape[axis] > 1]
         return {
@@ -324,3 +326,7 @@ def _moves_first(order: Sequence[int], shape: Sequence[int]) -> int:
 
 def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(size for size in shape if size != 1)
+
+
+def _without_front(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dropwhile(lambda size: size == 1, shape))

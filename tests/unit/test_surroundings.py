@@ -100,6 +100,22 @@ def test_a_constant_of_another_rank_counts(shape: tuple[int, ...], facts: dict[s
 
 
 @pytest.mark.parametrize(
+    ("inputs", "holds"), [(("flags", "steps", "x"), 1), (("flags", "x", "steps"), 0), (("flags", "ones", "x"), 0)]
+)
+def test_an_arange_that_is_the_first_value_is_told(inputs: tuple[str, ...], holds: int):
+    steps = {"start": 0.5, "step": 0.1}
+    constants = (
+        Constant(name="flags", shape=(4,), dtype="bool", kind="literal", parameters={"values": [True, False] * 2}),
+        Constant(name="steps", shape=(4,), kind="arange", parameters=steps),
+        Constant(name="ones", shape=(4,), kind="ones"),
+    )
+    node = Node(name="n0", operator="choose", inputs=inputs)
+    place = case_place(replace(CASE.graph, constants=constants, nodes=(node,)))
+    assert place is not None
+    assert place.operators[0].facts["first_arange"] == holds
+
+
+@pytest.mark.parametrize(
     ("shape", "result", "front_only"),
     [((1, 3, 2, 2), (3, 2, 2), 1), ((3, 1, 2, 2), (3, 2, 2), 0), ((2, 2), (1, 1, 2, 2), 1), ((1, 4), (2, 2), 0)],
 )

@@ -7,7 +7,7 @@ result has as many elements), ``lead`` (elements of the first operand, also if t
 size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result
 leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands that are no constants have
 unlike shapes). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
-axes).
+axes) and ``first_arange`` (the first operand that is no flag is a constant of equal steps).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
 ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result) and
@@ -83,7 +83,7 @@ def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place |
         place: tuple(index[maker_of(name)] for name in node.inputs if maker_of(name) in index)
         for place, node in enumerate(graph.nodes)
     }
-    made = {item.name for item in graph.constants}
+    made = {item.name: item.kind for item in graph.constants}
     given = {item.name for item in graph.inputs}
 
     def described(place: int) -> tuple[str, dict[str, Fact]]:
@@ -94,7 +94,10 @@ def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place |
         if operands and result is not None:
             found = _shape_facts([item.shape for item in operands], result.shape, operands[0].dtype, result.dtype)
         found |= dict(_numbers(node.attributes))
-        found["ranks_differ"] = int(len({len(types[name].shape) for name in node.inputs if name in types}) > 1)
+        read = [name for name in node.inputs if name in types]
+        value = next((name for name in read if types[name].dtype != "bool"), "")
+        found["ranks_differ"] = int(len({len(types[name].shape) for name in read}) > 1)
+        found["first_arange"] = int(made.get(value) == "arange")
         readers = sum(node.name in map(maker_of, other.inputs) for other in graph.nodes)
         found |= {
             "constants": sum(name in made for name in node.inputs),

@@ -33,7 +33,7 @@ Reach = Literal["quantization", "edge", "backend"]
 _seen: set[Place] = set()
 _unwatched: set[Place] = set()
 """What counts as reached at any time, as there is nothing to watch."""
-_READS = {"all", "any", "get", "is_quantized", "isinstance", "len", "modules", "_is_quantized_meta"}
+_READS = {"all", "any", "get", "getattr", "is_quantized", "isinstance", "len", "modules", "_is_quantized_meta"}
 """Functions and methods, some of them upstream's, that only read."""
 _READING = (
     *(ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant, ast.Tuple, ast.expr_context),

@@ -41,6 +41,39 @@ model = TinyConvReluCat()
 calibration = [(torch.rand(1, 4, 16, 16), torch.rand(1, 4, 16, 16) - 0.065)]
 """
 
+WRITES = """
+import torch
+class Writes(torch.nn.Module):
+    def forward(self, x):
+        added = torch.relu(x)
+        added[0:2].add_(x[2:4])
+        assigned = torch.relu(x)
+        assigned[1] = x[3]
+        read_before = torch.relu(x)
+        view = read_before[0:2]
+        read_before.mul_(x)
+        flat = torch.relu(x)
+        flat.view(12)[3:7].sub_(x.view(12)[5:9])
+        turned = torch.tanh(x - 0.5)
+        turned.permute(1, 0)[0:2].clamp_(0.0, 0.25)
+        twice = torch.relu(x).unsqueeze(0)
+        twice[:, 1:3].mul_(x[0:2]).add_(x[2:4])
+        return added + x, assigned + x, view + x[0:2], flat + x, turned + x, twice[0] + x
+torch.manual_seed(0)
+model = Writes()
+calibration = [(torch.rand(4, 3),) for _ in range(2)]
+"""
+
+
+@pytest.mark.skipif("view-writes-reach-their-value" not in NEEDED, reason="no correction for the installed release")
+@pytest.mark.parametrize(("correction", "wrong"), [((), 6), (("--correction", "view-writes-reach-their-value"), 0)])
+def test_what_is_written_into_a_view_arrives(correction: tuple[str, ...], wrong: int, tmp_path, armdiff_here):
+    words = written(tmp_path, WRITES, "--probes", "none", "--json", "out.json", *correction)
+    armdiff_here(*words, cwd=tmp_path)
+    found = json.loads((tmp_path / "out.json").read_text())["findings"]
+    assert len({item["measured"]["output"] for item in found if item["oracle"] == "quality"}) == wrong
+    assert [item["bucket"] for item in found if item["oracle"] in ("crash", "numeric", "outputs")] == []
+
 
 @pytest.mark.skipif("folded-constant-keeps-codes" not in NEEDED, reason="no correction for the installed release")
 def test_a_constant_stacked_with_itself_stays_right(tmp_path):

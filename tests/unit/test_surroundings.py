@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor
+from harness.case.case import Constant, Node
 from harness.case.place import INPUT
 from harness.evidence.inspection.surroundings import case_place, tosa_place
 from tests.unit.observations import CASE
@@ -80,6 +82,49 @@ def test_a_case_s_whole_graph_is_a_place_in_which_every_operator_may_be_wrong():
     assert place is not None
     assert (place.graph, [item.op for item in place.operators], place.here) == ("aten", ["relu"], (0,))
     assert {"rank": 2, "elements": 4, "input": 1, "output": 1}.items() <= place.operators[0].facts.items()
+
+
+@pytest.mark.parametrize(
+    ("shape", "facts"),
+    [
+        ((4,), {"ranks_differ": 1, "broadcast": 0, "constants": 1}),
+        ((1, 4), {"ranks_differ": 0, "broadcast": 0, "constants": 1}),
+    ],
+)
+def test_a_constant_of_another_rank_counts(shape: tuple[int, ...], facts: dict[str, int]):
+    constant = Constant(name="c0", shape=shape, dtype="float32", kind="ones")
+    node = Node(name="n0", operator="maximum", inputs=(CASE.graph.inputs[0].name, "c0"))
+    place = case_place(replace(CASE.graph, constants=(constant,), nodes=(node,)))
+    assert place is not None
+    assert facts.items() <= place.operators[0].facts.items()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "holds"), [(("flags", "steps", "x"), 1), (("flags", "x", "steps"), 0), (("flags", "ones", "x"), 0)]
+)
+def test_an_arange_that_is_the_first_value_is_told(inputs: tuple[str, ...], holds: int):
+    steps = {"start": 0.5, "step": 0.1}
+    constants = (
+        Constant(name="flags", shape=(4,), dtype="bool", kind="literal", parameters={"values": [True, False] * 2}),
+        Constant(name="steps", shape=(4,), kind="arange", parameters=steps),
+        Constant(name="ones", shape=(4,), kind="ones"),
+    )
+    node = Node(name="n0", operator="choose", inputs=inputs)
+    place = case_place(replace(CASE.graph, constants=constants, nodes=(node,)))
+    assert place is not None
+    assert place.operators[0].facts["first_arange"] == holds
+
+
+@pytest.mark.parametrize(
+    ("shape", "result", "front_only"),
+    [((1, 3, 2, 2), (3, 2, 2), 1), ((3, 1, 2, 2), (3, 2, 2), 0), ((2, 2), (1, 1, 2, 2), 1), ((1, 4), (2, 2), 0)],
+)
+def test_a_reshape_says_whether_only_axes_in_front_go(shape: tuple[int, ...], result: tuple[int, ...], front_only: int):
+    tensors = {"x": TosaTensor("x", shape, "INT8"), "y": TosaTensor("y", result, "INT8")}
+    block = TosaBlock("main", ("x",), ("y",), (TosaOperator(0, "RESHAPE", ("x",), ("y",), {}),), tensors)
+    place = tosa_place(block, ["y"], {})
+    assert place is not None
+    assert place.operators[-1].facts["front_only"] == front_only
 
 
 @pytest.mark.parametrize(("start", "behind"), [((0, 0, 0, 0), 0), ((0, 0, 2, 0), 1)])

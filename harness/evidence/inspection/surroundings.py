@@ -5,13 +5,16 @@ Facts of every operator: ``rank``, ``out_rank`` (axes of the first operand that 
 before the last two), ``depth``, ``out_depth`` (the last axis), ``elements``, ``out_elements``, ``kept`` (1 if the
 result has as many elements), ``lead`` (elements of the first operand, also if that is a constant), ``ones`` (axes of
 size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result
-leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands have unlike shapes).
+leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands that are no constants have
+unlike shapes). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
+axes) and ``first_arange`` (the first operand that is no flag is a constant of equal steps).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
 ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result) and
 ``narrow_stride`` (the largest stride along an axis on which the result has one element, or 0). Reductions
 and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the
-last axis stays what it is) and ``ones_only`` (only axes of size one come or go). TRANSPOSE has ``moved`` (axes of more
+last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
+in front of all others do). TRANSPOSE has ``moved`` (axes of more
 than one element that change their order), ``moves_first`` (the outermost of them comes elsewhere) and ``last_kept``
 (the innermost of them stays the innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
 them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
@@ -23,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any
 
 from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor, grows_unlike
@@ -80,7 +83,7 @@ def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place |
         place: tuple(index[maker_of(name)] for name in node.inputs if maker_of(name) in index)
         for place, node in enumerate(graph.nodes)
     }
-    made = {item.name for item in graph.constants}
+    made = {item.name: item.kind for item in graph.constants}
     given = {item.name for item in graph.inputs}
 
     def described(place: int) -> tuple[str, dict[str, Fact]]:
@@ -91,6 +94,10 @@ def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place |
         if operands and result is not None:
             found = _shape_facts([item.shape for item in operands], result.shape, operands[0].dtype, result.dtype)
         found |= dict(_numbers(node.attributes))
+        read = [name for name in node.inputs if name in types]
+        value = next((name for name in read if types[name].dtype != "bool"), "")
+        found["ranks_differ"] = int(len({len(types[name].shape) for name in read}) > 1)
+        found["first_arange"] = int(made.get(value) == "arange")
         readers = sum(node.name in map(maker_of, other.inputs) for other in graph.nodes)
         found |= {
             "constants": sum(name in made for name in node.inputs),
@@ -291,7 +298,8 @@ def _movement_facts(
 ) -> dict[str, Fact]:
     if operator.op == "RESHAPE":
         last_kept = int(bool(shape) and bool(result) and shape[-1] == result[-1])
-        return {"last_kept": last_kept, "ones_only": int(_without_ones(shape) == _without_ones(result))}
+        ones_only, front_only = (int(part(shape) == part(result)) for part in (_without_ones, _without_front))
+        return {"last_kept": last_kept, "ones_only": ones_only, "front_only": front_only}
     if operator.op == "TRANSPOSE":
         order = [axis for axis in operator.attributes.get("Perms", ()) if shape[axis] > 1]
         return {
@@ -321,3 +329,7 @@ def _moves_first(order: Sequence[int], shape: Sequence[int]) -> int:
 
 def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(size for size in shape if size != 1)
+
+
+def _without_front(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dropwhile(lambda size: size == 1, shape))

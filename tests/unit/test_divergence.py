@@ -23,7 +23,8 @@ from harness.locate.divergence.explaining import Run
 from harness.locate.divergence.matching import LINEAR, Layout, Placement, view, views
 from harness.locate.divergence.origin import Origin, find_origin
 from harness.locate.divergence.replaying import Move, Player, Store, program_of
-from harness.locate.divergence.tracing import Owners, Stored, trace
+from harness.locate.divergence.stored import Stored
+from harness.locate.divergence.tracing import Owners, trace
 from harness.pipeline.legs.tosa_reference import ReferenceModelError
 from tests.unit.artifacts import block, value
 from tests.unit.ethosu.assembling import STOP, U55, Commands, feature_map, io, kernel, ofm, operation, payload

@@ -18,7 +18,8 @@ from harness.ethosu.memory import Memory
 from harness.ethosu.records import LUT
 from harness.locate.divergence.matching import Catalogue, anchors, held_after
 from harness.locate.divergence.replaying import Player
-from harness.locate.divergence.tracing import Owners, Stored, trace
+from harness.locate.divergence.stored import Stored
+from harness.locate.divergence.tracing import Owners, trace
 
 ENOUGH_BITS = 20.0
 MOST_PLACEMENTS = 20_000

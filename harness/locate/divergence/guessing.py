@@ -20,7 +20,8 @@ from harness.ethosu.records import LUT, WEIGHTS
 from harness.locate.divergence.explaining import ENOUGH_BITS, Explanation, Run
 from harness.locate.divergence.matching import Candidate, Placement, view
 from harness.locate.divergence.replaying import Correction, Fill, Move, Store, Write
-from harness.locate.divergence.tracing import CHAIN, Stored, read_by
+from harness.locate.divergence.stored import CHAIN, Stored
+from harness.locate.divergence.tracing import read_by
 
 _MOST_PARTS, _MOST_PLACEMENTS = 40, 6
 _MOST_TARGETS = 12

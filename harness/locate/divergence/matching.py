@@ -25,7 +25,7 @@ from harness.case.arrays import Array
 from harness.ethosu.arithmetic import Ints
 from harness.ethosu.featuremap import BRICK
 from harness.ethosu.memory import Memory
-from harness.locate.divergence.tracing import CHAIN, Stored
+from harness.locate.divergence.stored import CHAIN, Stored
 
 _PROBES, _ENOUGH_SAMPLES = 16, 8
 _MOST_VIEW = 1 << 22

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,9 +26,7 @@ from harness.ethosu.npu import Npu
 from harness.ethosu.pooling import NO_IFM
 from harness.ethosu.records import Command, Step, StreamError
 from harness.ethosu.state import CHAINED, feature_map_of
-
-if TYPE_CHECKING:
-    from harness.locate.divergence.tracing import Stored
+from harness.locate.divergence.stored import Stored
 
 
 @dataclass(frozen=True)

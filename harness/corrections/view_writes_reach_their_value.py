@@ -103,5 +103,5 @@ CORRECTION = Correction(
             ),
         ),
     ),
-    patterns=(),
+    patterns=(("add|sub|mul|div",),),
 )

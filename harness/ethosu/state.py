@@ -150,13 +150,13 @@ def mapped(held: Mapping[str, Mapping[str, int]], role: str, shape: Sequence[int
     :param shape: height, width and depth.
     :raises KeyError: nothing wrote a register.
     """
-    precision, *others = _MAP_REGISTERS[role]
+    precision, *others = MAP_REGISTERS[role]
     fields = held[precision]
     values = [held[name]["value"] for name in others]
     return _feature_map(role, *shape, fields["precision"], bool(fields["type"]), bricks, *values)
 
 
-_MAP_REGISTERS = {
+MAP_REGISTERS = {
     role: tuple(
         f"{role}_{name}"
         for name in (

@@ -11,7 +11,7 @@ read it as.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.artifacts.vela import VelaPayload
-from harness.ethosu import convolution, elementwise, output
+from harness.ethosu import convolution, elementwise, output, state
 from harness.ethosu.accelerator import Accelerator
 from harness.ethosu.machine import Execution, execute
 from harness.ethosu.memory import Memory, Window
 from harness.ethosu.records import WEIGHTS, Step
-from harness.ethosu.state import Registers
+from harness.ethosu.state import MAP_REGISTERS, Registers
 from harness.ethosu.weights import ScaleRecords, Weights
 from tests.exactness.program import Array
 
@@ -151,6 +151,11 @@ def _wrapped(notes: _Notes) -> Iterator[None]:
         def got_or(value: int, _: Registers, name: str, default: int, field: str = "value") -> None:
             notes.registers.append((name, field, value))
 
+        def placed(_: object, held: Mapping[str, Mapping[str, int]], role: str, *__: object, **___: object) -> None:
+            precision, *others = MAP_REGISTERS[role]
+            wanted = [(precision, "precision"), (precision, "type"), *((name, "value") for name in others)]
+            notes.registers.extend((name, field, held[name][field]) for name, field in wanted)
+
         def read(_: object, memory: Memory, region: int, window: Window, dtype: np.dtype[Any]) -> None:
             notes.memory.append(("read", region, _plain(window), dtype.str))
             notes.touch(memory, region, window)
@@ -182,6 +187,7 @@ def _wrapped(notes: _Notes) -> Iterator[None]:
 
         wrap(Registers, "get", got)
         wrap(Registers, "get_or", got_or)
+        wrap(state, "mapped", placed)
         wrap(Memory, "read", read)
         wrap(Memory, "write", write)
         wrap(Memory, "read_bytes", read_bytes)

@@ -207,6 +207,7 @@ def test_a_correction_says_what_its_reader_needs(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_its_patterns_can_be_drawn(name):
+    assert corrections()[name].patterns
     known = set(operators()) | set(CONSTANT_KINDS)
     for pattern in corrections()[name].patterns:
         for word in pattern:

@@ -1,8 +1,6 @@
 """The commands as a user runs them: one in a process of its own, the others in this warm one or with forks of it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -37,11 +35,9 @@ def check_here(tmp_path, armdiff_here):
     return lambda text, *options: armdiff_here(*written(tmp_path, text, *options), cwd=tmp_path)
 
 
-def test_check_of_a_healthy_model(tmp_path):
-    words = written(tmp_path, MODEL + "inputs = [(torch.ones(1, 4),)]\n", "--json", "out.json")
-    command = [sys.executable, "-m", "harness.cli", *words]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
+def test_check_of_a_healthy_model(tmp_path, check_here):
+    result = check_here(MODEL + "inputs = [(torch.ones(1, 4),)]\n", "--json", "out.json")
+    assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[-1] == "nothing found"
     assert "  delegated: 2 of 2 operators (100 %) and 100 % of 16 MACs, in 1 delegate" in result.stdout.splitlines()
     data = json.loads((tmp_path / "out.json").read_text())

@@ -47,18 +47,10 @@ def start(folder: Path, *words: object, **environment: str) -> subprocess.Popen[
     )
 
 
-def until(there: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def until(there: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
     end = time.monotonic() + 300
-    while not there() and process.poll() is None and time.monotonic() < end:
+    while not there() and (process is None or process.poll() is None) and time.monotonic() < end:
         time.sleep(0.05)
-
-
-def gone(children: list[Path]) -> bool:
-    """Whether processes that die with their parent, or are killed, are gone in the end."""
-    end = time.monotonic() + 60
-    while any(child.exists() for child in children) and time.monotonic() < end:
-        time.sleep(0.05)
-    return not any(child.exists() for child in children)
 
 
 def start_importing(folder: Path, *words: object) -> subprocess.Popen[str]:
@@ -195,7 +187,7 @@ def test_vela_keeps_the_listing_and_the_json(tmp_path: Path, to: str) -> None:
     assert data["programs"]["ethos-u55-128"] == data["cases"] >= 1
     assert {item["case"] for item in data["findings"]} == {str(file) for file in stored(tmp_path)}
     assert listing[0].startswith(f"{data['cases']} programs ({data['cases']} on ethos-u55-128), ")
-    assert gone(children)
+    assert not [child for child in children if child.exists()]
 
 
 def stored(folder: Path) -> list[Path]:
@@ -211,7 +203,8 @@ def test_a_second_signal_ends_vela_with_its_children(tmp_path: Path) -> None:
     out, errors = process.communicate(timeout=120)
     assert process.returncode == 130, (out, errors)
     assert "Traceback" not in out + errors
-    assert gone(children)
+    until(lambda: not [child for child in children if child.exists()])  # they die with their parent
+    assert not [child for child in children if child.exists()]
 
 
 @pytest.mark.parametrize(

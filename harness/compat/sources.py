@@ -11,7 +11,7 @@ import ast
 import copy
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -117,3 +117,9 @@ def source_of(text: str, place: str) -> str | None:
 
 def digest_of(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:12]
+
+
+def unchanged(module: str, digests: Mapping[str, str]) -> bool:
+    """Whether places of an installed module are those that something was written for: place -> digest."""
+    sources = {place: source_of(text_of(module), place) for place in digests}
+    return all(source is not None and digest_of(source) == digests[place] for place, source in sources.items())

@@ -23,16 +23,15 @@ import torch
 from numpy.typing import NDArray
 from torchao.quantization.pt2e.observer import HistogramObserver
 
-from harness.compat.sources import digest_of, source_of, text_of
+from harness.compat.sources import unchanged
 
 _STEP = 1e-5
-_WRITTEN_FOR = "9306a687ba73"
+_WRITTEN_FOR = {"HistogramObserver._non_linear_param_search": "9306a687ba73"}
 
 
 def use_fast_search() -> bool:
     """Replace the installed search, if it is the known one; returns whether it was."""
-    source = source_of(text_of(HistogramObserver.__module__), "HistogramObserver._non_linear_param_search")
-    if source is None or digest_of(source) != _WRITTEN_FOR:
+    if not unchanged(HistogramObserver.__module__, _WRITTEN_FOR):
         return False
     HistogramObserver._non_linear_param_search = search
     return True

@@ -9,18 +9,18 @@ leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (it
 unlike shapes). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
 axes) and ``first_arange`` (the first operand that is no flag is a constant of equal steps).
 
-Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not what
-an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
+Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
+what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
 and width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
 0). Reductions and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has
 ``last_kept`` (the last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only``
 (only axes of size one in front of all others do). TRANSPOSE has ``moved`` (axes of more than one element that change
 their order), ``moves_first`` (the outermost of them comes elsewhere) and ``last_kept`` (the innermost of them stays the
-innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
-them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). PAD and
-TILE have them of the axes that grow; a PAD's operand is ``behind`` where it has padding before it. TILE has ``times``.
-RESIZE has ``unlike`` (1 if rows and columns grow by different factors). RESCALE has ``scales`` (multipliers) and
-``wide`` (1 if its operand or its result has 32 bits).
+innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of them, from the back), ``inner`` (the
+last) and ``behind`` (1 if it begins behind the first element of an axis). PAD and TILE have them of the axes that grow;
+a PAD's operand is ``behind`` where it has padding before it. TILE has ``times``. RESIZE has ``unlike`` (1 if rows and
+columns grow by different factors). RESCALE has ``scales`` (multipliers) and ``wide`` (1 if its operand or its result
+has 32 bits).
 ADD and SUB of operands that are rescaled by whole factors have ``factor`` (the larger) and ``factors_alike``.
 """
 

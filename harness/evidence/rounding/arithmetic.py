@@ -234,7 +234,7 @@ def spreading(call: Call) -> Interval:
     """var and std: the mean square of what lies around the mean, over fewer elements than there are by a correction."""
     item, dims, correction = call.args[0], call.argument(1, "dim", None), call.kwargs.get("correction", 1)
     if isinstance(dims, bool):  # the overload over all elements has `unbiased` here
-        dims, correction = None, int(dims)
+        correction, dims = int(dims), None
     elif len(call.args) > 2:  # that of `dim`, there
         correction = int(call.args[2])
     dims = list(range(item.low.dim())) if dims is None or dims == [] else dims

@@ -1,20 +1,17 @@
-"""As users start it: ``reduce`` with a checkpoint, SIGTERM and ``--resume``, a project's own tests."""
+"""As users start it: ``reduce`` with a checkpoint, a project's own tests."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from harness.campaign.run_folder import read_run
 from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case
 from harness.case.reading import read_case
 from harness.tosa.judging import judge
@@ -83,31 +80,6 @@ def test_reduce_shows_the_smallest_tosa_program_of_a_bug_of_vela(
     assert program.ops == ("REDUCE_MAX", "PAD")
     assert (tmp_path / file).with_suffix(".json").exists()
     assert judge(program, accelerator).outcome == "finding"
-
-
-def test_sigterm_ends_a_campaign_in_good_order_and_resume_goes_on(
-    tmp_path: Path, workers_forked: None, command_here: Callable[..., Result]
-) -> None:
-    words = ("fuzz", "--max-examples", "4", "--target", "TOSA-1.0+INT", "--jobs", "1", "--out", "run", "--no-minimize")
-    process = subprocess.Popen([*ARMDIFF, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    results = tmp_path / "run" / "results.jsonl"
-    until = time.monotonic() + 300
-    while not (results.exists() and results.read_bytes()) and time.monotonic() < until:
-        time.sleep(0.2)
-    process.send_signal(signal.SIGTERM)
-    output = process.communicate(timeout=120)[0].decode()
-    stopped = read_run(tmp_path / "run")
-    assert stopped.info.state == "interrupted", output
-    assert 1 <= len(stopped.done) < 4
-    assert "interrupted" in output
-    assert (tmp_path / "run" / "report.html").exists()
-
-    again = command_here("fuzz", "--resume", "--out", "run", "--no-minimize", cwd=tmp_path)
-    assert again.exit_code in (0, 1), again.output
-    whole = read_run(tmp_path / "run")
-    assert whole.info.state == "done"
-    assert [item.number for item in whole.done] == [0, 1, 2, 3]
-    assert [item.result.case for item in whole.done[: len(stopped.done)]] == [item.result.case for item in stopped.done]
 
 
 PROJECT = """

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason
 
 
 @pytest.fixture(scope="module")
-def pool(warm):
+def pool(first_cases):
     with forked_workers(), Pool(2) as workers:
         yield workers
 

@@ -1,12 +1,12 @@
-"""As users start it: ``reduce`` with a checkpoint, a project's own tests."""
+"""``reduce`` with a checkpoint, and a project's own tests, as users start them but for the start."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,9 @@ from harness.case.reading import read_case
 from harness.tosa.judging import judge
 from harness.tosa.translating import from_flatbuffer
 from harness.triage.corpus import default_corpus
+from tests.forked import in_fork
 
-ARMDIFF = (sys.executable, "-m", "harness.cli")
 UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
-
-
-def armdiff(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*ARMDIFF, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=500)
 
 
 @pytest.fixture(scope="module")
@@ -109,23 +105,28 @@ def test_raises(armdiff_check):
 """
 
 
-def test_a_project_s_tests_check_its_models(tmp_path: Path) -> None:
+def test_a_project_s_tests_check_its_models(tmp_path: Path, asking_here: None) -> None:
+    """In a fork, which has imported what pytest and a worker would."""
     (tmp_path / "test_project.py").write_text(PROJECT)
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "harness.cli.pytest_plugin", "."],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )
-    assert "test_healthy PASSED" in result.stdout, result.stdout + result.stderr
-    assert "test_wrong FAILED" in result.stdout
-    assert "test_raises FAILED" in result.stdout
-    assert "test_wrong_and_allowed PASSED" in result.stdout
-    line = next(line for line in result.stdout.splitlines() if "test_project.py:8: error: torch.neg drops" in line)
+    words = ("-v", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "harness.cli.pytest_plugin", ".")
+
+    def run() -> bytes:
+        os.chdir(tmp_path)
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        with redirect_stdout(io.StringIO()) as printed:
+            pytest.main(list(words))
+        return printed.getvalue().encode()
+
+    made = in_fork(run)
+    assert made is not None
+    out = made.decode()
+    assert "test_healthy PASSED" in out, out
+    assert "test_wrong FAILED" in out
+    assert "test_raises FAILED" in out
+    assert "test_wrong_and_allowed PASSED" in out
+    line = next(line for line in out.splitlines() if "test_project.py:8: error: torch.neg drops" in line)
     assert line.endswith("[known: neg-ignores-scale]; '--correction neg-rescaled' removes it")
-    assert "1 error, all known ('--allow-known' lets them pass)" in result.stdout
-    assert "v1/qparams/scale-differs/lower/ExirToTosaPass" in result.stdout  # in the section that shows all
-    assert "forgot the weights" in result.stdout
-    assert "Traceback" not in result.stdout
+    assert "1 error, all known ('--allow-known' lets them pass)" in out
+    assert "v1/qparams/scale-differs/lower/ExirToTosaPass" in out  # in the section that shows all
+    assert "forgot the weights" in out
+    assert "Traceback" not in out

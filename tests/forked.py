@@ -79,22 +79,42 @@ def _serve(task: Question, answer: int, log: int) -> None:
 
 def in_fork(make: Callable[[], bytes]) -> bytes | None:
     """What a function returns in a fork of this process; None if the fork ends before."""
+    return in_forks([make])[0]
+
+
+def in_forks(makes: Sequence[Callable[[], bytes]]) -> list[bytes | None]:
+    """What functions return, one after the other in a fork; None for one that ends it. Another fork goes on behind."""
+    made: list[bytes | None] = []
+    while len(made) < len(makes):
+        made += _made_in_fork(makes[len(made) :])
+        if len(made) < len(makes):
+            made.append(None)
+    return made
+
+
+def _made_in_fork(makes: Sequence[Callable[[], bytes]]) -> list[bytes]:
+    """What the first few functions return, up to one that ends the fork."""
     read, write = os.pipe()
     with tempfile.TemporaryFile() as log:
         child = os.fork()
         if not child:
-            status = 1
             try:
                 _alone(log.fileno())
                 with os.fdopen(write, "wb") as stream:
-                    stream.write(make())
-                status = 0
+                    for make in makes:
+                        signal.alarm(LIMIT)
+                        answer = make()
+                        stream.write(len(answer).to_bytes(8, "little") + answer)
+                        stream.flush()
             finally:
-                os._exit(status)
+                os._exit(1)
         os.close(write)
+        made = []
         with os.fdopen(read, "rb") as stream:
-            made = stream.read()
-        return made if os.waitpid(child, 0)[1] == 0 else None
+            while head := stream.read(8):
+                made.append(stream.read(int.from_bytes(head, "little")))
+        os.waitpid(child, 0)
+        return made
 
 
 def _alone(log: int) -> None:

@@ -28,7 +28,7 @@ QUICK = ("blockdep", "conv-bias")
 
 
 @pytest.fixture(scope="module")
-def row_of(warm):
+def row_of(first_cases):
     """The row of a plant, computed once, in a fork: this process is as warm as ``get_ready`` would make it."""
     plants = {plant.name: plant for plant in PLANTS}
     scratch()  # is deleted by this process

@@ -116,6 +116,26 @@ def _get_ready():
     gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.fixture(scope="session")
+def first_cases(warm, tmp_path_factory):
+    """This process has run a case on each default target and come to corrections: its forks need not be the first."""
+    from harness.campaign.campaign import write_case
+    from harness.case.target import DEFAULT_TARGETS
+    from harness.compat.warm.stage_cache import GraphCache
+    from harness.corrections import chosen
+    from harness.corrections.applying import applied
+    from harness.workers.case_run import run_task
+    from harness.workers.protocol import Task
+    from harness.workers.reached import watched
+
+    for target in DEFAULT_TARGETS:
+        run_task(Task(case=str(write_case(sigmoid_case(target), tmp_path_factory.mktemp("first")))), lambda _: None)
+    with applied(chosen(("all",))):  # what is compiled of them, and of what watches them
+        pass
+    with watched(GraphCache()):
+        pass
+
+
 class PoolHere(Pool):
     """A pool whose only worker is this process, for cases that no native code dies of. Threads wait for their turn."""
 
@@ -137,7 +157,7 @@ def asking_here(monkeypatch, warm):
 
 
 @pytest.fixture
-def workers_forked(warm):
+def workers_forked(first_cases):
     """Every pool's workers are forks of this process; nothing else about it is different."""
     with forked_workers():
         yield

@@ -1,25 +1,25 @@
 """The corpus on the installed release line: as recorded, and its bugs with all corrections and with each by itself.
 
-Every case runs each way once, all ways of an entry in a fork of this process; the tests below share the results. A
-certificate shows its correction by itself, and is of the correction as it is (``tests/unit``); here that is shown of
-those without one. A bug of Vela that has no correction is shown by its smallest program alone; the nightly replays the
-whole corpus.
+Every case runs each way once, one after the other in a fork of this process, as in a worker; another fork goes on
+behind what ends it. The tests below share the results. A certificate shows its correction by itself, and is of the
+correction as it is (``tests/unit``); here that is shown of those without one. A bug of Vela that has no correction is
+shown by its smallest program alone; the nightly replays the whole corpus.
 """
 
 import datetime
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from harness.campaign.campaign import write_case
 from harness.campaign.replaying import held_against_status
 from harness.campaign.summary import counted
 from harness.case.reading import read_case
-from harness.case.target import DEFAULT_TARGETS
 from harness.compat.releases import installed, release_line
+from harness.compat.warm.collecting import between_cases
 from harness.compat.warm.stage_cache import GraphCache, WorkerCache
 from harness.corrections import chosen, corrections
 from harness.corrections.applying import applied
@@ -31,8 +31,7 @@ from harness.triage.known import shown_kind
 from harness.workers.case_run import run_task
 from harness.workers.protocol import CaseResult, Task
 from harness.workers.reached import watched
-from tests.forked import Forked, in_fork
-from tests.integration.conftest import sigmoid_case
+from tests.forked import Forked, in_forks
 
 RELEASE = installed().get("executorch", "")
 NEEDED = [name for name, item in corrections().items() if item.for_release(RELEASE)]
@@ -60,39 +59,36 @@ def task(entry, names):
 
 
 @pytest.fixture(scope="module")
-def replayed(tmp_path_factory):
+def replayed(first_cases):
     """(entry, corrections) -> result."""
     pairs = [(entry, names) for entry in corpus() for names in (STOCK, *corrected(entry))]
-    for target in DEFAULT_TARGETS:  # what is imported with the first case would be with each
-        run_task(Task(case=str(write_case(sigmoid_case(target), tmp_path_factory.mktemp("first")))), lambda _: None)
-    for names in dict.fromkeys(names for _, names in pairs):  # likewise what is compiled of a correction
+    for names in dict.fromkeys(names for _, names in pairs):  # what is compiled of a correction would be with each
         with applied(chosen(names)):
             pass
-    with watched(GraphCache()):  # and of what watches them
-        pass
-    made = {(entry.name, names): result for entry in corpus() for names, result in in_one_fork(entry).items()}
-    with Forked() as pool:  # what died, or was in the same fork
+    answers = zip(corpus(), in_forks([partial(each_way, entry) for entry in corpus()]), strict=True)
+    made = {(entry.name, names): result for entry, answer in answers for names, result in read(entry, answer)}
+    with Forked() as pool:  # what died
         left = [(entry, names) for entry, names in pairs if (entry.name, names) not in made]
         results = pool.run([task(*pair) for pair in left])
         return made | {(entry.name, names): result for (entry, names), result in zip(left, results, strict=True)}
 
 
-def in_one_fork(entry):
-    """corrections -> result. Corrected runs take the stages of the stock run that come before what they change."""
+def each_way(entry):
+    """Encoded results. Corrected runs take the stages of the stock run that come before what they change."""
+    cache, results = GraphCache(), []
+    with watched(cache) as reached:
+        results.append(run_task(task(entry, STOCK), nobody, Stages(cache)))
+    for names in corrected(entry):
+        with applied(chosen(names)):
+            results.append(run_task(task(entry, names), nobody, Stages(reached.stages(names))))
+    between_cases()
+    return msgspec.json.encode(results)
 
-    def run():
-        cache, results = GraphCache(), []
-        with watched(cache) as reached:
-            results.append(run_task(task(entry, STOCK), nobody, Stages(cache)))
-        for names in ways:
-            with applied(chosen(names)):
-                results.append(run_task(task(entry, names), nobody, Stages(reached.stages(names))))
-        return msgspec.json.encode(results)
 
-    ways = corrected(entry)
-    made = in_fork(run)
-    results = msgspec.json.decode(made, type=list[CaseResult]) if made else []
-    return dict(zip([STOCK, *ways], results, strict=True)) if results else {}
+def read(entry, answer):
+    """Pairs of corrections and result; none if the fork ended."""
+    results = msgspec.json.decode(answer, type=list[CaseResult]) if answer else []
+    return zip([STOCK, *corrected(entry)], results, strict=True) if results else ()
 
 
 class Stages(WorkerCache):

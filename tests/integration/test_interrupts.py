@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
 from harness.campaign.run_folder import read_run
 
@@ -97,11 +98,13 @@ def interrupted_at_the_start(tmp_path: Path, process: subprocess.Popen[str], num
     assert not [*(tmp_path / "tmp").glob("armdiff*")]
 
 
-def test_a_campaign_is_kept_and_the_command_that_is_printed_goes_on(tmp_path: Path) -> None:
+def test_a_campaign_is_kept_and_the_command_that_is_printed_goes_on(
+    tmp_path: Path, workers_forked: None, command_here: Callable[..., Result]
+) -> None:
     process = start(tmp_path, *FUZZ)
     results = tmp_path / "run" / "results.jsonl"
     until(lambda: results.exists() and bool(results.read_bytes()), process)
-    status, out, errors = ended(process, signal.SIGINT)
+    status, out, errors = ended(process, signal.SIGTERM)
     assert status == 130, (out, errors)
     assert out.splitlines()[-1] == (
         "interrupted; go on with: armdiff fuzz --max-examples 4 --target TOSA-1.0+INT --jobs 1 --no-minimize "
@@ -113,18 +116,24 @@ def test_a_campaign_is_kept_and_the_command_that_is_printed_goes_on(tmp_path: Pa
     assert 1 <= len(stopped.done) < 4
     assert stopped.info.cases == len(stopped.done)
     assert all(item.result.processor > 0 for item in stopped.done)
+    assert (tmp_path / "run" / "report.html").exists()
     assert not [*(tmp_path / "tmp").glob("armdiff*")]
 
-    other = start(tmp_path, *FUZZ, "--resume")
-    until(lambda: read_run(tmp_path / "run").info.state == "running", other)
-    second = start(tmp_path, *FUZZ, "--resume")
-    _, refused = second.communicate(timeout=120)
-    assert second.returncode == 2
-    assert refused.splitlines()[-1].startswith(f"armdiff: run: another run works in it (process {other.pid} since ")
-    assert f"end it with 'kill {other.pid}', or give another --out" in refused
-    other.communicate(timeout=300)
-    assert other.returncode in (0, 1)
-    assert len(read_run(tmp_path / "run").done) == 4
+    other = start_importing(tmp_path, *FUZZ, "--resume")
+    assert read_run(tmp_path / "run").info.state == "running"
+    refused = command_here(*FUZZ, "--resume", cwd=tmp_path)
+    assert refused.exit_code == 2
+    said = refused.stderr.splitlines()[-1]
+    assert said.startswith(f"armdiff: run: another run works in it (process {other.pid} since ")
+    assert f"end it with 'kill {other.pid}', or give another --out" in said
+    ended(other, signal.SIGTERM)
+
+    again = command_here("fuzz", "--resume", "--out", "run", "--no-minimize", cwd=tmp_path)
+    assert again.exit_code in (0, 1), again.output
+    whole = read_run(tmp_path / "run")
+    assert whole.info.state == "done"
+    assert [item.number for item in whole.done] == [0, 1, 2, 3]
+    assert [item.result.case for item in whole.done[: len(stopped.done)]] == [item.result.case for item in stopped.done]
 
 
 def test_a_second_signal_ends_it_at_once_and_takes_the_workers_along(tmp_path: Path) -> None:
@@ -145,7 +154,7 @@ def test_check_says_which_targets_are_left(tmp_path: Path) -> None:
     words = ("check", "model.py", "--jobs", 1, "--target", "TOSA-1.0+INT", "--target", "ethos-u55-128", "--out", "out")
     process = start(tmp_path, *words)
     until((tmp_path / "out/check/model-TOSA-1.0+INT/case.json").exists, process)
-    status, out, errors = ended(process, signal.SIGTERM)
+    status, out, errors = ended(process, signal.SIGINT)
     assert status == 130, (out, errors)
     left = out.splitlines()[-1]
     assert left.startswith("interrupted; go on with: armdiff check model.py --jobs 1 --out out --target ")

@@ -397,18 +397,17 @@ def test_a_night_is_not_green_by_absence(tmp_path, night):
     assert "et120-1 left nothing" in summary
     assert "newest" not in summary
 
-    results = runs / "run-default-2" / "results.jsonl"
-    whole = results.read_bytes()
-    for damaged in (whole[:-20], whole.splitlines(keepends=True)[0], whole[:40] + b"!" + whole[40:]):
-        results.write_bytes(damaged)
-        done, _, summary = night(FILE_ISSUES="false")
-        assert done.returncode == 2, damaged
-        assert "run-default-2/results.jsonl" in summary
-    shutil.rmtree(results.parent)
-    make_run(runs / "run-default-2", each_target("relu"), shard=(2, 4), state="interrupted")
+    damages = (lambda text: text[:-20], lambda text: text.splitlines(True)[0], lambda text: f"{text[:40]}!{text[40:]}")
+    for index, damage in enumerate(damages, 1):
+        results = runs / f"run-default-{index}" / "results.jsonl"
+        results.write_text(damage(results.read_text()))
+    shutil.rmtree(runs / "run-default-4")
+    make_run(runs / "run-default-4", each_target("relu"), shard=(4, 4), state="interrupted")
     done, _, summary = night(FILE_ISSUES="false")
     assert done.returncode == 2
-    assert "run-default-2: was interrupted after 2 cases" in summary
+    for index in (1, 2, 3):
+        assert f"run-default-{index}/results.jsonl" in summary
+    assert "run-default-4: was interrupted after 2 cases" in summary
 
 
 def test_no_run_at_all_is_red(tmp_path, night):

@@ -11,8 +11,10 @@ from harness.triage.corpus import default_corpus
 
 CONFTEST = """
 import functools, sys
+from harness.campaign import campaign
 from harness.pipeline import doctor
 from harness.workers import pool
+campaign.BLOCK = 3  # a shard draws all blocks
 doctor.required_missing = lambda: []
 pool.Pool = functools.partial(pool.Pool, command=(sys.executable, "-m", "tests.stand_in"))
 """
@@ -22,7 +24,8 @@ pool.Pool = functools.partial(pool.Pool, command=(sys.executable, "-m", "tests.s
 def project(pytester, monkeypatch):
     """A project with a few tests, whose armdiff workers are stand-ins."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hydra_pytest -p no:anyio -p no:kgb")  # a second of every process
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # what else is installed is half of a start
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist.plugin -p harness.cli.pytest_plugin")
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_own="import pytest\n\n@pytest.mark.parametrize('n', range(12))\ndef test_own(n): pass\n")
     return pytester
@@ -46,13 +49,13 @@ def test_a_campaign_is_one_more_test(project):
 @pytest.mark.parametrize("dist", ["load", "loadfile", "worksteal", "loadgroup"])
 def test_every_worker_gets_a_shard(project, dist):
     result = project.runpytest_subprocess(
-        "-n2", f"--dist={dist}", "--armdiff-max-examples=30", "--armdiff-target=TOSA-1.0+INT", "-v"
+        "-n2", f"--dist={dist}", "--armdiff-max-examples=6", "--armdiff-target=TOSA-1.0+INT", "-v"
     )
     result.assert_outcomes(passed=18 if dist.startswith(("loadf", "loadg")) else 14)
     lines = [line for line in result.outlines if "PASSED" in line and "::fuzz" in line]
     assert {line.split("]")[0] for line in lines} == {"[gw0", "[gw1"}
     numbers = [ran(project.path / f"armdiff-out/pytest/{index}-of-2") for index in (1, 2)]
-    assert sorted(numbers[0] + numbers[1]) == [*range(30)]
+    assert sorted(numbers[0] + numbers[1]) == [*range(6)]
 
 
 def test_new_findings_fail_with_a_listing(project):
@@ -113,9 +116,7 @@ def test_the_plugin_imports_nothing_heavy(project):
         "    assert not heavy\n"
     )
     project.makeconftest("")
-    project.runpytest_subprocess("test_light.py", "-p", "no:hypothesispytest", "-p", "no:pytester").assert_outcomes(
-        passed=1
-    )
+    project.runpytest_subprocess("test_light.py").assert_outcomes(passed=1)
 
 
 def test_the_plugin_is_an_entry_point():

@@ -20,21 +20,22 @@ BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
 PHONE, HIGH = 390, 800
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 MEASURE = """<script>
-const page = parent.document.documentElement, style = getComputedStyle(document.body), outside = [];
+const style = getComputedStyle(document.body), outside = [];
+const tell = (name, what) => parent.document.documentElement.setAttribute(`data-${frameElement.id}-${name}`, what);
 for (const item of document.querySelectorAll("main *, header *")) {
   const box = item.getBoundingClientRect(), name = item.tagName + "." + item.className;
   if (box.width && box.right > innerWidth + 1 && !item.closest(".wide, pre")) outside.push(name);
 }
-page.setAttribute("data-wide", document.documentElement.scrollWidth + " of " + innerWidth);
-page.setAttribute("data-outside", outside.join(" "));
-page.setAttribute("data-ink", style.color + " on " + style.backgroundColor);
+tell("wide", document.documentElement.scrollWidth + " of " + innerWidth);
+tell("outside", outside.join(" "));
+tell("ink", style.color + " on " + style.backgroundColor);
 const wide = [...document.querySelectorAll(".shaded")].filter((item) => item.scrollWidth > item.clientWidth + 1);
 const ends = (item) => (item.scrollLeft = 1e6, item.scrollLeft >= item.scrollWidth - item.clientWidth - 1);
 const scrolls = wide.every(ends);
-page.setAttribute("data-graphs", wide.length + (scrolls ? " scroll" : " are cut"));
-page.setAttribute("data-loaded", performance.getEntriesByType("resource").length);
+tell("graphs", wide.length + (scrolls ? " scroll" : " are cut"));
+tell("loaded", performance.getEntriesByType("resource").length);
 </script>"""
-"""Writes what it sees into the page around, whose frame may be narrower than any window of a browser."""
+"""Writes what it sees into the page around, whose frames may be narrower than any window of a browser."""
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason=f"no browser on PATH (looked for {', '.join(NAMES)})")
 
@@ -89,74 +90,98 @@ def browse(page, folder, *options):
     return done.stdout
 
 
-def measured(report, folder, *, wide=PHONE, dark=False, opened=False):
-    """What a script, put into a copy of the page, found in a frame of this width."""
-    text = POLICY.sub("", report.read_text())
-    if dark:
-        text = text.replace("(prefers-color-scheme: dark)", "all")
-    if opened:
-        text = text.replace("<details", "<details open")
-    inside = html.escape(text.replace("</body>", f"{MEASURE}</body>"))
-    copy = folder / "copy.html"
-    copy.write_text(f'<!doctype html><iframe width="{wide}" height="{HIGH}" style="border: 0" srcdoc="{inside}">')
+def told_by_frames(frames, folder):
+    """What scripts wrote into the page around their frames; a start of a browser takes longer than all that they do.
+
+    :param frames: name -> width and page.
+    """
+    copy = folder / "frames.html"
+    style = f'height="{HIGH}" style="border: 0"'
+    copy.write_text(
+        "<!doctype html>"
+        + "".join(
+            f'<iframe id="{name}" width="{wide}" {style} srcdoc="{html.escape(text)}"></iframe>'
+            for name, (wide, text) in frames.items()
+        )
+    )
     page = re.search("<html[^>]*>", browse(copy, folder, "--dump-dom")).group()
-    return dict(re.findall(r'data-(\w+)="([^"]*)"', page))
+    found = {name: {} for name in frames}
+    for name, what, value in re.findall(r'data-(\w+)-(\w+)="([^"]*)"', page):
+        found[name][what] = value
+    return found
 
 
-@pytest.mark.parametrize("opened", [False, True])
-def test_a_phone_does_not_scroll_sideways(report, tmp_path, opened):
-    found = measured(report, tmp_path, opened=opened)
-    assert found["outside"] == ""
-    assert found["wide"] == f"{PHONE} of {PHONE}"
+@pytest.fixture(scope="module")
+def measured(report, tmp_path_factory):
+    """What a script, put into copies of the page, found in frames of several widths."""
+    plain = POLICY.sub("", report.read_text()).replace("</body>", f"{MEASURE}</body>")
+    opened = plain.replace("<details", "<details open")
+    frames = {
+        "phone": (PHONE, plain),
+        "opened": (PHONE, opened),
+        "narrow": (300, opened),
+        "desktop": (1280, plain),
+        "dark": (PHONE, plain.replace("(prefers-color-scheme: dark)", "all")),
+    }
+    return told_by_frames(frames, tmp_path_factory.mktemp("measured"))
 
 
-def test_a_desktop_does_not_scroll_sideways(report, tmp_path):
-    assert measured(report, tmp_path, wide=1280)["wide"] == "1280 of 1280"
+@pytest.mark.parametrize("frame", ["phone", "opened"])
+def test_a_phone_does_not_scroll_sideways(measured, frame):
+    assert measured[frame]["outside"] == ""
+    assert measured[frame]["wide"] == f"{PHONE} of {PHONE}"
 
 
-def test_a_graph_wider_than_its_place_scrolls_to_its_end(report, tmp_path):
-    count, what = measured(report, tmp_path, wide=300, opened=True)["graphs"].split(" ", 1)
+def test_a_desktop_does_not_scroll_sideways(measured):
+    assert measured["desktop"]["wide"] == "1280 of 1280"
+
+
+def test_a_graph_wider_than_its_place_scrolls_to_its_end(measured):
+    count, what = measured["narrow"]["graphs"].split(" ", 1)
     assert int(count) >= 1
     assert what == "scroll"
 
 
-CHOOSE = """<script>
+CHOOSE = """<script nonce=of-this-test>
 const pick = (field, value) => {
   const select = document.querySelector(field); select.value = value;
   select.dispatchEvent(new Event("change", {bubbles: true}));
 };
 %s
 const shown = [...document.querySelectorAll("[data-rank]")].filter((bug) => bug.offsetParent);
-document.documentElement.setAttribute("data-shown", shown.map((bug) => bug.dataset.rank).join(" "));
-document.documentElement.setAttribute("data-told", document.querySelector("#filter p").textContent);
+const tell = (name, what) => parent.document.documentElement.setAttribute(`data-${frameElement.id}-${name}`, what);
+tell("shown", shown.map((bug) => bug.dataset.rank).join(" "));
+tell("told", document.querySelector("#filter p").textContent);
 </script>"""
 """Chooses in the page's own filter, whose script has to run under the page's own policy first."""
+CHOICES = {
+    "nothing": ("", "1 2 3"),
+    "state": ("pick('[data-field=state]', 'known')", "3"),
+    "oracle": ("pick('[data-field=oracle]', 'qparams')", "2"),
+    "target": ("pick('[data-field=target]', 'ethos-u55-128')", "1 3"),
+    "blamed": ("pick('[data-field=pass]', 'RewriteConvPass')", "2"),
+    "order": ("document.querySelector('[data-rank=\"2\"]').dataset.cases = 999; pick('#order', 'cases')", "2 1 3"),
+    "two": ("pick('[data-field=pass]', 'none'); pick('[data-field=state]', 'new')", "1"),
+}
 
 
-@pytest.mark.parametrize(
-    ("choices", "shown"),
-    [
-        ("", "1 2 3"),
-        ("pick('[data-field=state]', 'known')", "3"),
-        ("pick('[data-field=oracle]', 'qparams')", "2"),
-        ("pick('[data-field=target]', 'ethos-u55-128')", "1 3"),
-        ("pick('[data-field=pass]', 'RewriteConvPass')", "2"),
-        ("document.querySelector('[data-rank=\"2\"]').dataset.cases = 999; pick('#order', 'cases')", "2 1 3"),
-        ("pick('[data-field=pass]', 'none'); pick('[data-field=state]', 'new')", "1"),
-    ],
-)
-def test_bugs_are_filtered_and_sorted(report, tmp_path, choices, shown):
+@pytest.fixture(scope="module")
+def filtered(report, tmp_path_factory):
+    """What the page shows of each choice."""
     written = report.read_text()
     digest = re.search("'sha256-[^']*'", written).group()
-    text = written.replace(digest, f"{digest} 'nonce-of-this-test'").replace(
-        "</body>", f"{CHOOSE.replace('<script>', '<script nonce=of-this-test>') % choices}</body>"
-    )
-    copy = tmp_path / "copy.html"
-    copy.write_text(text)
-    page = re.search("<html[^>]*>", browse(copy, tmp_path, "--dump-dom")).group()
-    found = dict(re.findall(r'data-(\w+)="([^"]*)"', page))
-    assert found["shown"] == shown
-    assert found["told"] == f"{len(shown.split())} of 3 bugs are shown"
+    text = written.replace(digest, f"{digest} 'nonce-of-this-test'")
+    frames = {
+        name: (PHONE, text.replace("</body>", f"{CHOOSE % choices}</body>")) for name, (choices, _) in CHOICES.items()
+    }
+    return told_by_frames(frames, tmp_path_factory.mktemp("filtered"))
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_bugs_are_filtered_and_sorted(filtered, name):
+    _, shown = CHOICES[name]
+    assert filtered[name]["shown"] == shown
+    assert filtered[name]["told"] == f"{len(shown.split())} of 3 bugs are shown"
 
 
 def test_without_scripts_every_bug_is_there_and_the_filter_is_not(report, tmp_path):
@@ -169,16 +194,16 @@ def test_without_scripts_every_bug_is_there_and_the_filter_is_not(report, tmp_pa
     assert not re.search('data-rank="[^>]* hidden', seen)
 
 
-def test_nothing_is_loaded(report, tmp_path):
-    assert measured(report, tmp_path)["loaded"] == "0"
+def test_nothing_is_loaded(measured):
+    assert measured["phone"]["loaded"] == "0"
 
 
-def test_dark_mode_turns_the_page_over(report, tmp_path):
+def test_dark_mode_turns_the_page_over(measured):
     def brightness(colour):
         return sum(map(int, re.findall(r"\d+", colour)[:3]))
 
-    for dark in (False, True):
-        ink, ground = measured(report, tmp_path, dark=dark)["ink"].split(" on ")
+    for frame, dark in (("phone", False), ("dark", True)):
+        ink, ground = measured[frame]["ink"].split(" on ")
         assert (brightness(ink) > brightness(ground)) == dark
         assert abs(brightness(ink) - brightness(ground)) > 400
 

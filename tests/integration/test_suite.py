@@ -53,23 +53,22 @@ def test_a_path_that_is_none_is_refused_in_one_line():
 
 
 def test_the_verb_judges_what_the_tests_are_about_and_says_what_it_could_not_take(tmp_path, workers_forked):
-    words = [
-        "ops/test_abs.py",
-        "ops/test_t_copy.py",
-        "misc/test_compile_spec.py",
-        "-k",
-        "_tosa_",
-        "-k",
-        "u55",
-        "-k",
+    files = ["ops/test_abs.py", "ops/test_t_copy.py", "misc/test_compile_spec.py"]
+    tests = [
+        "abs_tosa_INT[zeros]",
+        "abs_u55_INT[zeros]",
+        "_INT[randn_1d]",
+        "t_tosa_INT[ones]",
+        "abs_tosa_FP[zeros]",
         "compile_spec",
     ]
-    asked = ["suite", *words, "--out", str(tmp_path / "run"), "--jobs", "1", "--target", "TOSA-1.0+INT"]
+    words = [word for test in tests for word in ("-k", test)]
+    asked = ["suite", *files, *words, "--out", str(tmp_path / "run"), "--jobs", "1", "--target", "TOSA-1.0+INT"]
     ended = CliRunner().invoke(main, [*asked, "--probes", "none", "--json", str(tmp_path / "run.json")])
     assert ended.exit_code == 0, ended.output
     data = json.loads((tmp_path / "run.json").read_text())
     first, second, third = data["files"]
-    assert (first["file"], first["cases"], first["judged"]) == ("ops/test_abs.py", 6, 6)
+    assert (first["file"], first["cases"], first["judged"]) == ("ops/test_abs.py", 2, 2)
     assert second["cases"] == second["judged"] > 0
     assert {"no chosen target takes its recipe, float"} == {*first["refused"]}
     assert {*third["refused"]} == {"it runs no pipeline"}

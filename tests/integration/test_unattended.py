@@ -1,32 +1,25 @@
-"""As users start it: ``reduce`` with a checkpoint, SIGTERM and ``--resume``, a project's own tests."""
+"""``reduce`` with a checkpoint, and a project's own tests, as users start them but for the start."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from harness.campaign.run_folder import read_run
 from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case
 from harness.case.reading import read_case
 from harness.tosa.judging import judge
 from harness.tosa.translating import from_flatbuffer
 from harness.triage.corpus import default_corpus
+from tests.forked import in_fork
 
-ARMDIFF = (sys.executable, "-m", "harness.cli")
 UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
-
-
-def armdiff(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*ARMDIFF, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=500)
 
 
 @pytest.fixture(scope="module")
@@ -85,31 +78,6 @@ def test_reduce_shows_the_smallest_tosa_program_of_a_bug_of_vela(
     assert judge(program, accelerator).outcome == "finding"
 
 
-def test_sigterm_ends_a_campaign_in_good_order_and_resume_goes_on(
-    tmp_path: Path, workers_forked: None, command_here: Callable[..., Result]
-) -> None:
-    words = ("fuzz", "--max-examples", "4", "--target", "TOSA-1.0+INT", "--jobs", "1", "--out", "run", "--no-minimize")
-    process = subprocess.Popen([*ARMDIFF, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    results = tmp_path / "run" / "results.jsonl"
-    until = time.monotonic() + 300
-    while not (results.exists() and results.read_bytes()) and time.monotonic() < until:
-        time.sleep(0.2)
-    process.send_signal(signal.SIGTERM)
-    output = process.communicate(timeout=120)[0].decode()
-    stopped = read_run(tmp_path / "run")
-    assert stopped.info.state == "interrupted", output
-    assert 1 <= len(stopped.done) < 4
-    assert "interrupted" in output
-    assert (tmp_path / "run" / "report.html").exists()
-
-    again = command_here("fuzz", "--resume", "--out", "run", "--no-minimize", cwd=tmp_path)
-    assert again.exit_code in (0, 1), again.output
-    whole = read_run(tmp_path / "run")
-    assert whole.info.state == "done"
-    assert [item.number for item in whole.done] == [0, 1, 2, 3]
-    assert [item.result.case for item in whole.done[: len(stopped.done)]] == [item.result.case for item in stopped.done]
-
-
 PROJECT = """
 import torch
 
@@ -137,23 +105,28 @@ def test_raises(armdiff_check):
 """
 
 
-def test_a_project_s_tests_check_its_models(tmp_path: Path) -> None:
+def test_a_project_s_tests_check_its_models(tmp_path: Path, asking_here: None) -> None:
+    """In a fork, which has imported what pytest and a worker would."""
     (tmp_path / "test_project.py").write_text(PROJECT)
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "harness.cli.pytest_plugin", "."],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )
-    assert "test_healthy PASSED" in result.stdout, result.stdout + result.stderr
-    assert "test_wrong FAILED" in result.stdout
-    assert "test_raises FAILED" in result.stdout
-    assert "test_wrong_and_allowed PASSED" in result.stdout
-    line = next(line for line in result.stdout.splitlines() if "test_project.py:8: error: torch.neg drops" in line)
+    words = ("-v", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "harness.cli.pytest_plugin", ".")
+
+    def run() -> bytes:
+        os.chdir(tmp_path)
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        with redirect_stdout(io.StringIO()) as printed:
+            pytest.main(list(words))
+        return printed.getvalue().encode()
+
+    made = in_fork(run)
+    assert made is not None
+    out = made.decode()
+    assert "test_healthy PASSED" in out, out
+    assert "test_wrong FAILED" in out
+    assert "test_raises FAILED" in out
+    assert "test_wrong_and_allowed PASSED" in out
+    line = next(line for line in out.splitlines() if "test_project.py:8: error: torch.neg drops" in line)
     assert line.endswith("[known: neg-ignores-scale]; '--correction neg-rescaled' removes it")
-    assert "1 error, all known ('--allow-known' lets them pass)" in result.stdout
-    assert "v1/qparams/scale-differs/lower/ExirToTosaPass" in result.stdout  # in the section that shows all
-    assert "forgot the weights" in result.stdout
-    assert "Traceback" not in result.stdout
+    assert "1 error, all known ('--allow-known' lets them pass)" in out
+    assert "v1/qparams/scale-differs/lower/ExirToTosaPass" in out  # in the section that shows all
+    assert "forgot the weights" in out
+    assert "Traceback" not in out

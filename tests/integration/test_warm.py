@@ -15,8 +15,9 @@ from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS
 from harness.cli.benchmark.same_programs import difference
 from harness.workers.pool import Pool
-from harness.workers.processes import worker_command
+from harness.workers.processes import WORKER, worker_command
 from harness.workers.protocol import EmitTask
+from tests.forked import forked_workers
 from tests.integration.conftest import linear_case, relu_join_case
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -37,11 +38,11 @@ def cases(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def emitted(cases):
-    """What a worker with every trick emits of each case, and what one with none does."""
+def emitted(cases, warm):
+    """What a fork of this process, which has every trick, emits of each case, and what a worker with none does."""
     found = []
-    for command in (worker_command(), worker_command(("all",))):
-        with Pool(1, command=command) as pool:
+    for start, command in ((forked_workers, WORKER), (nullcontext, worker_command(("all",)))):
+        with start(), Pool(1, command=command) as pool:
             found.append([pool.emit(EmitTask(case=str(file))) for file in cases])
     return found
 

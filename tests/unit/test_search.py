@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,51 +26,56 @@ def _seed(drawn: Drawn) -> int:
     return seed
 
 
-def _with_conv() -> list[Drawn]:
+@cache
+def _drawn() -> list[Drawn]:
     """Graphs, smallest first."""
-    graphs = [drawn for drawn in draw_block(3, 0, BLOCK, TARGETS) if _has_conv(drawn)]
-    return sorted(graphs, key=lambda drawn: len(drawn[0].graph.nodes))
+    return sorted(draw_block(3, 0, BLOCK, TARGETS), key=lambda drawn: len(drawn[0].graph.nodes))
+
+
+def _with_conv() -> list[Drawn]:
+    return [drawn for drawn in _drawn() if _has_conv(drawn)]
 
 
 def _largest_with_conv() -> Drawn:
     return _with_conv()[-1]
 
 
-def test_a_graph_shrinks_to_what_its_bucket_needs() -> None:
-    drawn = _largest_with_conv()
-    assert len(drawn[0].graph.nodes) >= 3
+@dataclass(frozen=True)
+class Shrunk:
+    """The largest graph, what it was shrunk to, what was judged meanwhile, and the folder of its database."""
 
-    small = shrunk(graph_digest(drawn[0].graph), _seed(drawn), TARGETS, _has_conv)
-
-    assert small is not None
-    assert "conv2d" in {node.operator for node in small[0].graph.nodes}
-    assert len(small[0].graph.nodes) < len(drawn[0].graph.nodes)
-
-
-def test_only_the_graph_and_what_comes_of_it_is_judged() -> None:
-    drawn = _largest_with_conv()
-    judged: list[str] = []
-
-    def judge(item: Drawn) -> str | None:
-        judged.append(graph_digest(item[0].graph))
-        return _has_conv(item)
-
-    shrunk(graph_digest(drawn[0].graph), _seed(drawn), TARGETS, judge)
-
-    assert judged[0] == graph_digest(drawn[0].graph)
+    drawn: Drawn
+    small: Drawn | None
+    judged: tuple[Drawn, ...]
+    folder: Path
 
 
-def test_no_case_is_judged_twice() -> None:
-    judged: list[str] = []
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Shrunk:
+    judged: list[Drawn] = []
 
     def judge(item: Drawn) -> str | None:
-        judged.append(str(item))
+        judged.append(item)
         return _has_conv(item)
 
-    drawn = _largest_with_conv()
-    shrunk(graph_digest(drawn[0].graph), _seed(drawn), TARGETS, judge)
+    drawn, folder = _largest_with_conv(), tmp_path_factory.mktemp("database")
+    small = shrunk(graph_digest(drawn[0].graph), _seed(drawn), TARGETS, judge, database_at([str(folder)]))
+    return Shrunk(drawn, small, tuple(judged), folder)
 
-    assert len(set(judged)) == len(judged)
+
+def test_a_graph_shrinks_to_what_its_bucket_needs(done: Shrunk) -> None:
+    assert len(done.drawn[0].graph.nodes) >= 3
+    assert done.small is not None
+    assert "conv2d" in {node.operator for node in done.small[0].graph.nodes}
+    assert len(done.small[0].graph.nodes) < len(done.drawn[0].graph.nodes)
+
+
+def test_only_the_graph_and_what_comes_of_it_is_judged(done: Shrunk) -> None:
+    assert graph_digest(done.judged[0][0].graph) == graph_digest(done.drawn[0].graph)
+
+
+def test_no_case_is_judged_twice(done: Shrunk) -> None:
+    assert len({str(item) for item in done.judged}) == len(done.judged)
 
 
 def test_a_judge_out_of_time_keeps_the_smallest_so_far() -> None:
@@ -95,28 +102,20 @@ def test_a_graph_of_no_block_has_no_seed() -> None:
     assert seed_of_run("0" * 12, 3, 1, BLOCK) is None
 
 
-def test_what_was_shrunk_is_stored_for_every_target(tmp_path: Path) -> None:
-    database = database_at([str(tmp_path)])
-    drawn = _largest_with_conv()
-    graph = graph_digest(drawn[0].graph)
-    small = shrunk(graph, _seed(drawn), TARGETS, _has_conv, database)
-    assert small is not None
+def test_what_was_shrunk_is_stored_for_every_target(done: Shrunk) -> None:
+    again = stored(database_at([f"ro:{done.folder}"]), ("ethos-u55-128", "TOSA-1.0+INT"))
 
-    again = stored(database_at([f"ro:{tmp_path}"]), ("ethos-u55-128", "TOSA-1.0+INT"))
-
-    assert small[0].graph in [drawn[0].graph for drawn in again]
+    assert done.small is not None
+    assert done.small[0].graph in [drawn[0].graph for drawn in again]
     assert [case.target for case in again[0]] == ["ethos-u55-128", "TOSA-1.0+INT"]
 
 
-def test_reading_leaves_the_database_as_it_is(tmp_path: Path) -> None:
-    drawn = _largest_with_conv()
-    graph = graph_digest(drawn[0].graph)
-    shrunk(graph, _seed(drawn), TARGETS, _has_conv, database_at([str(tmp_path)]))
-    before = sorted(tmp_path.rglob("*"))
+def test_reading_leaves_the_database_as_it_is(done: Shrunk) -> None:
+    before = sorted(done.folder.rglob("*"))
 
-    assert stored(database_at([str(tmp_path)]), TARGETS)
+    assert stored(database_at([str(done.folder)]), TARGETS)
 
-    assert sorted(tmp_path.rglob("*")) == before
+    assert sorted(done.folder.rglob("*")) == before
 
 
 def test_two_buckets_are_stored_apart(tmp_path: Path) -> None:
@@ -126,7 +125,7 @@ def test_two_buckets_are_stored_apart(tmp_path: Path) -> None:
         def judge(drawn: Drawn, operator: str = operator) -> str | None:
             return f"v1/{operator}" if any(node.operator == operator for node in drawn[0].graph.nodes) else None
 
-        graph = next(drawn for drawn in draw_block(3, 0, BLOCK, TARGETS) if judge(drawn))
+        graph = next(drawn for drawn in _drawn() if judge(drawn))
         assert shrunk(graph_digest(graph[0].graph), _seed(graph), TARGETS, judge, database)
 
     operators = {node.operator for drawn in stored(database, TARGETS) for node in drawn[0].graph.nodes}
@@ -139,7 +138,7 @@ def test_a_redis_server_is_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
 
     server = fakeredis.FakeServer()
     monkeypatch.setattr(redis.Redis, "from_url", lambda *_, **__: fakeredis.FakeRedis(server=server))
-    drawn = _largest_with_conv()
+    drawn = _with_conv()[0]
     graph = graph_digest(drawn[0].graph)
 
     shrunk(graph, _seed(drawn), TARGETS, _has_conv, database_at(["redis://here:1/0"]))

@@ -15,8 +15,9 @@ Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), `
 and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the
 last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
 in front of all others do). TRANSPOSE has ``moved`` (axes of more
-than one element that change their order), ``moves_first`` (the outermost of them comes elsewhere) and ``last_kept``
-(the innermost of them stays the innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
+than one element that change their order), ``moves_first`` (the outermost of them comes elsewhere), ``last_kept``
+(the innermost of them stays the innermost) and ``undoes`` (with the TRANSPOSEs directly in front of it that nothing else
+reads, it puts every axis back). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
 them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
 ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors).
 ADD and SUB of operands that are rescaled by whole factors have ``factor`` (the larger) and ``factors_alike``.
@@ -217,6 +218,8 @@ def tosa_facts(block: TosaBlock, operator: TosaOperator) -> dict[str, Fact]:
         found |= _factor_facts(block, operator)
     if operator.op in _WINDOWS:
         found |= _window_facts(operator, data, operands[0].shape, result.shape)
+    if operator.op == "TRANSPOSE":
+        found["undoes"] = int(_undoes(block, operator))
     axis = operator.attributes.get("Axis")
     if isinstance(axis, int):
         found |= {"axis": axis, "back": axis - len(operands[0].shape)}
@@ -291,6 +294,19 @@ def _window_facts(
         "narrow": min(result[1:-1], default=1),
         "narrow_stride": max((step for step, size in zip(strides, result[1:-1], strict=False) if size == 1), default=0),
     }
+
+
+def _undoes(block: TosaBlock, operator: TosaOperator) -> bool:
+    """Does a TRANSPOSE, with those directly in front of it that nothing else reads, put every axis back?"""
+    order = tuple(operator.attributes.get("Perms", ()))
+    before = block.producers.get(operator.inputs[0])
+    while before is not None and before.op == "TRANSPOSE" and len(block.readers(before.outputs[0])) == 1:
+        perms = before.attributes["Perms"]
+        order = tuple(perms[axis] for axis in order)
+        if order == tuple(sorted(order)):
+            return True
+        before = block.producers.get(before.inputs[0])
+    return False
 
 
 def _movement_facts(

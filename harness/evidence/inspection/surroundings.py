@@ -11,13 +11,14 @@ axes) and ``first_arange`` (the first operand that is no flag is a constant of e
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
 ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result) and
-``narrow_stride`` (the largest stride along an axis on which the result has one element, or 0). Reductions
+``narrow_stride`` (the largest stride along an axis on which the result has one element, or 0). CONV3D has
+``planewise`` (along its depth one tap, stride 1 and no padding). Reductions
 and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the
 last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
 in front of all others do). TRANSPOSE has ``moved`` (axes of more
 than one element that change their order), ``moves_first`` (the outermost of them comes elsewhere), ``last_kept``
-(the innermost of them stays the innermost) and ``undoes`` (with the TRANSPOSEs directly in front of it that nothing else
-reads, it puts every axis back). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
+(the innermost of them stays the innermost) and ``undoes`` (it puts every axis back, with the TRANSPOSEs directly in
+front of it that nothing else reads). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
 them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
 ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors).
 ADD and SUB of operands that are rescaled by whole factors have ``factor`` (the larger) and ``factors_alike``.
@@ -281,7 +282,11 @@ def _window_facts(
         multiplier = weights[-1] if operator.op == "DEPTHWISE_CONV2D" else 1
     strides = tuple(attributes.get("Stride", ()))
     pad = tuple(attributes.get("Pad", attributes.get("OutPad", ())))
+    plane: dict[str, Fact] = {}
+    if operator.op == "CONV3D":
+        plane["planewise"] = int(kernel[0] == strides[0] == 1 and not any(pad[:2]))
     return {
+        **plane,
         "kernel": max(kernel, default=1),
         "taps": math.prod(kernel),
         "stride": max(strides, default=1),

@@ -84,6 +84,25 @@ def test_a_transpose_may_undo_those_in_front_of_it(back, undoes):
         assert [item.facts["undoes"] for item in place.operators if item.op == "TRANSPOSE"] == [0, wanted]
 
 
+@pytest.mark.parametrize(
+    ("depth", "stride", "pad", "planewise"),
+    [(1, 1, (0, 0, 1, 1, 0, 0), 1), (2, 1, (0,) * 6, 0), (1, 2, (0,) * 6, 0), (1, 1, (0, 1, 0, 0, 0, 0), 0)],
+)
+def test_a_convolution_of_planes_alone_says_so(depth, stride, pad, planewise):
+    tensors = {
+        "x": TosaTensor("x", (1, 3, 2, 2, 1), "INT8"),
+        "weight": TosaTensor("weight", (1, depth, 2, 2, 1), "INT8", bytes(4 * depth)),
+        "y": TosaTensor("y", (1, 3, 1, 1, 1), "INT32"),
+    }
+    made = [
+        TosaOperator(0, "CONST", (), ("weight",), {}),
+        TosaOperator(1, "CONV3D", ("x", "weight"), ("y",), {"Stride": (stride, 1, 1), "Pad": pad}),
+    ]
+    place = tosa_place(TosaBlock("main", ("x",), ("y",), tuple(made), tensors), ["y"], {})
+    assert place is not None
+    assert [item.facts["planewise"] for item in place.operators if item.op == "CONV3D"] == [planewise]
+
+
 def test_the_readers_of_an_input_or_a_constant_are_its_place():
     found = [tosa_place(graph(), [name], {}) for name in ("x", "weight")]
     assert [[place.operators[index].op for index in place.here] for place in found if place] == [

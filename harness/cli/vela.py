@@ -163,7 +163,7 @@ def vela(
                 causes = Causes(tally.findings, tally.smallest)
                 until = float("inf") if seconds is None else time.monotonic() + seconds / 2
                 bugs = {version: bugs_of(item.corpus) for version, item in versions.tallies.items()}
-                causes.tell(Reducer(bugs, velas, hasty=True), until, line.say)
+                causes.tell(Reducer(bugs, velas, hasty=True), until, line.say, jobs)
     except Interrupted as error:
         interrupted, versions = str(error), versions.begun()
         if not causes.findings:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -24,6 +25,7 @@ from harness.case.place import Fact, Place
 from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
 from harness.evidence.inspection.surroundings import tosa_place
+from harness.tosa.children import Children, Said, Say
 from harness.tosa.comparing_twins import judge_with_twins
 from harness.tosa.engine import BLOCK, Judge, Plan, Result, run
 from harness.tosa.findings import digest
@@ -88,30 +90,85 @@ class Causes:
     found: dict[str, Cause] = field(default_factory=dict)
     left: int = 0
 
-    def tell(self, reducer: Reducer, until: float, say: Callable[[str], None]) -> None:
+    def tell(self, reducer: Reducing, until: float, say: Callable[[str], None], jobs: int = 1) -> None:
         """Reduce what is not known, the shortest programs first.
 
         :param until: ``time.monotonic()`` behind which no reduction begins.
         :param say: told a line of progress.
+        :param jobs: reductions at a time, each in a child: each has the processor time of its own children.
         """
         waiting = [place for place, item in enumerate(self.findings) if not item.known]
         waiting.sort(key=lambda place: len(self.programs[self.findings[place].case].operators))
-        for number, place in enumerate(waiting, 1):
+        count, running = len(waiting), dict[int, int]()
+        with Children(patience=float("inf")) as children:
+
+            def begin() -> None:
+                while len(running) < jobs and (place := self._next(waiting, [*running.values()], until)) is not None:
+                    finding = self.findings[place]
+                    what = f"{' -> '.join(finding.chain)} on {finding.target}"
+                    say(f"reducing finding {count - len(waiting)} of {count}: {what}")
+                    work = partial(_tell, reducer, self.programs[finding.case], finding)
+                    running[children.start(work)] = place
+
+            begin()
+            for event in children.events():
+                if isinstance(event, Said):
+                    self._add(running[event.child], _CAUSE.decode(event.message))
+                    continue
+                del running[event.child]
+                if event.how:
+                    raise RuntimeError(f"a reduction ended with {event.how}: its traceback is above; report it")
+                begin()
+
+    def _next(self, waiting: list[int], running: Sequence[int], until: float) -> int | None:
+        """Take the next finding to reduce from those that wait, and away what looks like a new cause.
+
+        What looks like a finding that is being reduced comes after the others: there may be no need for it.
+        """
+        later = None
+        for place in [*waiting]:
             finding = self.findings[place]
             alike = next((cause for cause in self.found.values() if cause.may_be(finding)), None)
             if alike is not None and not alike.finding.known:
                 alike.shown_by.append(finding)
-                continue
-            if time.monotonic() >= until:
+                waiting.remove(place)
+            elif time.monotonic() >= until:
                 self.left += 1
-                continue
-            say(f"reducing finding {number} of {len(waiting)}: {' -> '.join(finding.chain)} on {finding.target}")
-            cause = reducer.cause(self.programs[finding.case], finding)
-            if cause is not None:
-                self.findings[place] = marked(finding, cause)
-                self.found.setdefault(cause.fingerprint or cause.finding.entry, cause).shown_by.append(
-                    self.findings[place]
-                )
+                waiting.remove(place)
+            elif not any(_look_alike(finding, self.findings[other]) for other in running):
+                waiting.remove(place)
+                return place
+            else:
+                later = place if later is None else later
+        if later is not None:
+            waiting.remove(later)
+        return later
+
+    def _add(self, place: int, cause: Cause | None) -> None:
+        if cause is not None:
+            self.findings[place] = marked(self.findings[place], cause)
+            told = self.found.setdefault(cause.fingerprint or cause.finding.entry, cause)
+            told.shown_by.append(self.findings[place])
+
+
+class Reducing(Protocol):
+    """Tells causes: ``Reducer``."""
+
+    def cause(self, program: Program, finding: Finding) -> Cause | None:
+        """The cause of one finding; None if it does not show again."""
+
+
+_CAUSE = msgspec.json.Decoder(Cause | None)
+
+
+def _tell(reducer: Reducing, program: Program, finding: Finding, say: Say) -> None:
+    """What a child does."""
+    say(msgspec.json.encode(reducer.cause(program, finding)))
+
+
+def _look_alike(finding: Finding, other: Finding) -> bool:
+    """Is it in the other's bucket, with the other's operators in their order?"""
+    return any_family(finding.bucket) == any_family(other.bucket) and contains_in_order(finding.chain, other.chain)
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,8 @@ def _live(work: Work, pipe: int, memory: int) -> None:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         limit = _own() + memory
+        if (given := resource.getrlimit(resource.RLIMIT_AS)[1]) != resource.RLIM_INFINITY:
+            limit = min(limit, given)  # a child's child has what its parent has
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         nowhere = os.open(os.devnull, os.O_WRONLY)

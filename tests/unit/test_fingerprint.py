@@ -1,4 +1,4 @@
-"""Fingerprints of smallest programs, what they prove, and how findings become root causes: pure data."""
+"""Fingerprints of smallest programs, and what they prove: pure data."""
 
 import datetime
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 
 from harness.campaign.recording import add_fingerprint
 from harness.reports.bugs.smallest import with_smallest
-from harness.tosa.causes import Cause, Causes
+from harness.tosa.causes import Cause
 from harness.tosa.fingerprint import generalisations, worded
 from harness.tosa.program import Operator, Program, Tensor
 from harness.tosa.resizing import resized
@@ -85,58 +85,6 @@ def test_the_fingerprint_of_an_entry_proves_a_finding_on_its_families_alone():
     assert classified(finding(), [bug]).state != "known"
     elsewhere = msgspec.structs.replace(finding(fingerprint="values: this"), target="ethos-u85-256")
     assert classified(elsewhere, [bug]).state != "known"
-
-
-class Reducing:
-    """A reducer that knows the cause of each case."""
-
-    def __init__(self, causes: dict[str, tuple[str, Program, Finding] | None]) -> None:
-        self.causes, self.asked = causes, []
-
-    def cause(self, program: Program, found: Finding) -> Cause | None:
-        self.asked.append(found.case)
-        if (told := self.causes[found.case]) is None:
-            return None
-        return Cause(told[0], told[1], told[2], ("ethos-u55-128",), {"5.1.0": "yes"}, 1, 0.1, True)
-
-
-ENTRY = {"state": "known", "entry": "an-entry", "proof": "a condition holds"}
-
-
-def told(causes: dict, chains: dict[str, tuple[str, ...]], until: float = float("inf")) -> tuple[Causes, Reducing]:
-    reducing = Reducing(causes)
-    run = Causes([finding(case=case, chain=chain) for case, chain in chains.items()], dict.fromkeys(chains, PADDED))
-    run.tell(reducing, until, lambda text: None)
-    return run, reducing
-
-
-def test_what_looks_like_a_new_cause_is_put_with_it_and_what_looks_otherwise_is_reduced():
-    new = ("values: this", PADDED, finding())
-    chain = ("REDUCE_MAX", "PAD")
-    run, reducing = told(
-        {"a": new, "c": new}, {"a": chain, "b": ("REDUCE_MAX", "CONCAT", "PAD"), "c": ("PAD",), "d": ("TILE", *chain)}
-    )
-    assert reducing.asked == ["a", "c"]
-    assert {text: [item.case for item in cause.shown_by] for text, cause in run.found.items()} == {
-        "values: this": ["a", "b", "c", "d"]
-    }
-    assert not any(item.known for item in run.findings)
-
-
-def test_each_finding_of_a_known_cause_is_reduced_for_its_proof():
-    known = ("values: this", PADDED, msgspec.structs.replace(finding(), **ENTRY))
-    other = ("values: that", PADDED, finding())
-    chain = ("REDUCE_MAX", "PAD")
-    run, reducing = told({"a": known, "b": known, "c": other, "d": None}, dict.fromkeys("abcd", chain))
-    assert reducing.asked == ["a", "b", "c", "d"]
-    assert [item.state for item in run.findings] == ["known", "known", "new", "new"]
-    assert run.findings[1].proof == "reduced to 2 operators: a condition holds"
-    assert len(run.found) == 2
-
-
-def test_what_the_time_is_too_short_for_is_counted():
-    run, reducing = told({}, {"a": ("PAD",), "b": ("TILE",)}, until=0.0)
-    assert (run.left, reducing.asked) == (2, [])
 
 
 STATUS = f"""title = "A bug"

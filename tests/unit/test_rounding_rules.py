@@ -23,7 +23,11 @@ def _interval(rng, shape, width=0.3, scale=None, bits=8):
     return Interval(low, low + torch.from_numpy(rng.uniform(0.0, width, shape)), scale, bits)
 
 
-WORDS = {"addmm": ({}, {"alpha": -0.5, "beta": 0.0}, {"alpha": 2.0, "beta": -3.0}), "add": ({}, {"alpha": -2.0})}
+WORDS = {
+    "addmm": ({}, {"alpha": -0.5, "beta": 0.0}, {"alpha": 2.0, "beta": -3.0}),
+    "add": ({}, {"alpha": -2.0}),
+    "var": ({}, {"correction": 0, "keepdim": True}),
+}
 CALLS = {
     "relu": (ATEN.relu.default, [(2, 3)], ()),
     "hardtanh": (ATEN.hardtanh.default, [(2, 3)], (-0.5, 0.5)),
@@ -87,6 +91,10 @@ CALLS = {
     "roll": (ATEN.roll.default, [(2, 3)], ([1], [0])),
     "full_like": (ATEN.full_like.default, [(2, 3)], (0.7,)),
     "layer_norm": (ATEN.layer_norm.default, [(2, 6)], ([6], None, None, 1e-5)),
+    "var": (ATEN.var.correction, [(2, 4, 3)], ([0, 2],)),
+    "var of all": (ATEN.var.default, [(2, 3)], (False,)),
+    "std": (ATEN.std.correction, [(2, 6)], ()),
+    "std along one": (ATEN.std.dim, [(2, 6)], ([1], True, True)),
     "group_norm": (ATEN.group_norm.default, [(2, 4, 3)], (2, None, None, 1e-5)),
 }
 
@@ -106,6 +114,7 @@ def test_rule_holds_every_value_between_its_operands_ends(name):
             value = call.of(
                 lambda item: item.low + (item.high - item.low) * torch.from_numpy(rng.uniform(size=item.low.shape))
             )
+            assert value.shape == result.low.shape
             assert bool((value >= result.low - 1e-12).all()), name
             assert bool((value <= result.high + 1e-12).all()), name
         if width == 0.0:  # exact operands: nothing but float32 error is free

@@ -175,6 +175,32 @@ def test_a_slice_says_whether_it_begins_behind_the_first_element(start, behind):
     assert {"outer": -2, "inner": -2, "behind": behind}.items() <= place.operators[-1].facts.items()
 
 
+@pytest.mark.parametrize(("pads", "inner", "behind"), [((0, 0, 0, 0, 0, 2), -1, 0), ((0, 0, 1, 0, 0, 0), -2, 1)])
+def test_a_pad_says_which_axes_grow_and_whether_before(pads: tuple[int, ...], inner: int, behind: int):
+    shape = tuple(size + sum(pads[2 * axis : 2 * axis + 2]) for axis, size in enumerate((2, 4, 3)))
+    tensors = {
+        "x": TosaTensor("x", (2, 4, 3), "INT8"),
+        "pads": TosaTensor("pads", (6,), SHAPE, np.array(pads, "<i8").tobytes()),
+        "y": TosaTensor("y", shape, "INT8"),
+    }
+    block = TosaBlock("main", ("x",), ("y",), (TosaOperator(0, "PAD", ("x", "pads"), ("y",), {}),), tensors)
+    place = tosa_place(block, ["y"], {})
+    assert place is not None
+    assert {"cut": 1, "inner": inner, "behind": behind}.items() <= place.operators[-1].facts.items()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out_dtype", "wide"), [("INT8", "INT16", 0), ("INT8", "INT32", 1), ("INT32", "INT8", 1)]
+)
+def test_a_rescale_says_how_many_multipliers_it_has_and_whether_32_bits(dtype: str, out_dtype: str, wide: int):
+    constants = {name: TosaTensor(name, (3,), kind, bytes(12)) for name, kind in (("m", "INT32"), ("s", "INT8"))}
+    tensors = {"x": TosaTensor("x", (2, 3), dtype), "y": TosaTensor("y", (2, 3), out_dtype), **constants}
+    operators = (TosaOperator(0, "RESCALE", ("x", "m", "s"), ("y",), {}),)
+    place = tosa_place(TosaBlock("main", ("x",), ("y",), operators, tensors), ["y"], {})
+    assert place is not None
+    assert {"scales": 3, "wide": wide}.items() <= place.operators[-1].facts.items()
+
+
 @pytest.mark.parametrize(("scale", "unlike"), [((2, 1, 4, 2), 0), ((2, 1, 4, 1), 1), ((3, 1, 4, 1), 1)])
 def test_a_resize_says_whether_rows_and_columns_grow_by_unlike_factors(scale: tuple[int, ...], unlike: int):
     tensors = {

@@ -9,18 +9,19 @@ leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (it
 unlike shapes). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
 axes) and ``first_arange`` (the first operand that is no flag is a constant of equal steps).
 
-Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before``,
-``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and width of the result) and
-``narrow_stride`` (the largest stride along an axis on which the result has one element, or 0). CONV3D has
-``planewise`` (along its depth one tap, stride 1 and no padding). Reductions
-and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the
-last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
-in front of all others do). TRANSPOSE has ``moved`` (axes of more
-than one element that change their order), ``moves_first`` (the outermost of them comes elsewhere), ``last_kept``
-(the innermost of them stays the innermost) and ``undoes`` (it puts every axis back, with the TRANSPOSEs directly in
-front of it that nothing else reads). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of
-them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an axis). TILE has
-``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors).
+Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
+what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
+and width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
+0). CONV3D has ``planewise`` (along its depth one tap, stride 1 and no padding). Reductions and joins have ``axis``
+(from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the last axis stays what it
+is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one in front of all others
+do). TRANSPOSE has ``moved`` (axes of more than one element that change their order), ``moves_first`` (the outermost of
+them comes elsewhere), ``last_kept`` (the innermost of them stays the innermost) and ``undoes`` (it puts every axis
+back, with the TRANSPOSEs directly in front of it that nothing else reads). SLICE has ``cut`` (axes that lose
+something), ``outer`` (the first of them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the
+first element of an axis). PAD and TILE have them of the axes that grow; a PAD's operand is ``behind`` where it has
+padding before it. TILE has ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors). RESCALE
+has ``scales`` (multipliers) and ``wide`` (1 if its operand or its result has 32 bits).
 ADD and SUB of operands that are rescaled by whole factors have ``factor`` (the larger) and ``factors_alike``.
 """
 
@@ -217,6 +218,8 @@ def tosa_facts(block: TosaBlock, operator: TosaOperator) -> dict[str, Fact]:
     }
     if operator.op in ("ADD", "SUB"):
         found |= _factor_facts(block, operator)
+    if operator.op == "RESCALE":
+        found |= {"scales": data[1].elements, "wide": int("int32" in (found["dtype"], found["out_dtype"]))}
     if operator.op in _WINDOWS:
         found |= _window_facts(operator, data, operands[0].shape, result.shape)
     if operator.op == "TRANSPOSE":
@@ -292,7 +295,7 @@ def _window_facts(
         "stride": max(strides, default=1),
         "dilation": max(attributes.get("Dilation", ()), default=1),
         "pad": sum(pad),
-        "pad_before": sum(pad[::2]),
+        "pad_before": sum(max(item, 0) for item in pad[::2]),
         "channels": shape[-1],
         "out_channels": result[-1],
         "multiplier": multiplier,
@@ -328,15 +331,14 @@ def _movement_facts(
             "moves_first": _moves_first(order, shape),
             "last_kept": int(not order or order[-1] == max(order)),
         }
-    if operator.op in ("SLICE", "PAD"):
+    if operator.op in ("SLICE", "PAD", "TILE"):
         cut = [axis - len(shape) for axis, (one, other) in enumerate(zip(shape, result, strict=True)) if one != other]
         found: dict[str, Fact] = {"cut": len(cut), "outer": min(cut, default=0), "inner": max(cut, default=0)}
-        if operator.op == "SLICE" and len(tensors) > 1 and tensors[1].data is not None:
-            found["behind"] = int(any(start > 0 for start in tensors[1].values().ravel()))
-        return found
-    if operator.op == "TILE":
-        multiples = tensors[1].values() if len(tensors) > 1 and tensors[1].data is not None else ()
-        return {"times": max((int(item) for item in multiples), default=1)}
+        values = tensors[1].values().ravel() if len(tensors) > 1 and tensors[1].data is not None else ()
+        if operator.op == "TILE":
+            return found | {"times": max((int(item) for item in values), default=1)}
+        starts = values if operator.op == "SLICE" else values[::2]
+        return found | {"behind": int(any(start > 0 for start in starts))} if len(values) else found
     if operator.op == "RESIZE" and len(tensors) > 1 and tensors[1].data is not None:
         return {"unlike": int(grows_unlike(tensors[1].values()))}
     return {}

@@ -230,15 +230,36 @@ def normalizing(call: Call) -> Interval:
     return result if bias is None else _sum(result, _shaped(as_interval(bias), shape))
 
 
-def _standardized(item: Interval, last: int, epsilon: float) -> Interval:
-    """(x - E[x]) / sqrt(Var[x] + eps) over the last dimensions."""
-    dims = list(range(-last, 0))
+def spreading(call: Call) -> Interval:
+    """var and std: the mean square of what lies around the mean, over fewer elements than there are by a correction."""
+    item, dims, correction = call.args[0], call.argument(1, "dim", None), call.kwargs.get("correction", 1)
+    if isinstance(dims, bool):  # the overload over all elements has `unbiased` here
+        correction, dims = int(dims), None
+    elif len(call.args) > 2:  # that of `dim`, there
+        correction = int(call.args[2])
+    dims = list(range(item.low.dim())) if dims is None or dims == [] else dims
+    _, result = _around_the_mean(item, dims, 1 if correction is None else correction)
+    if not call.argument(3, "keepdim", False):
+        result = Interval(*(side.sum(dims) for side in (result.low, result.high)))
+    if call.name == "var":
+        return result
+    return with_slack(Interval(*(side.clamp(min=0.0).sqrt() for side in (result.low, result.high))), 4)  # type: ignore[no-any-return]
+
+
+def _around_the_mean(item: Interval, dims: list[int], correction: float = 0.0) -> tuple[Interval, Interval]:
+    """x - E[x] and Var[x], which keeps its dimensions."""
     terms = item.low.numel() // max(1, item.low.sum(dims).numel())
     slack = item.magnitude.mean(dims, keepdim=True) * FLOAT32_EPSILON * (terms + 2)
     mean = Interval(*(side.mean(dims, keepdim=True) for side in (item.low, item.high))).widened(slack)
     centered = _sum(item, Interval(-mean.high, -mean.low))
     squares = _square(centered)
-    variance = with_slack(Interval(*(side.mean(dims, keepdim=True) for side in (squares.low, squares.high))), terms + 8)
+    sums = (side.sum(dims, keepdim=True) for side in (squares.low, squares.high))
+    return centered, with_slack(Interval(*(side / (terms - correction) for side in sums)), terms + 8)
+
+
+def _standardized(item: Interval, last: int, epsilon: float) -> Interval:
+    """(x - E[x]) / sqrt(Var[x] + eps) over the last dimensions."""
+    centered, variance = _around_the_mean(item, list(range(-last, 0)))
     inverse = Interval(*(1 / (side.clamp(min=0.0) + epsilon).sqrt() for side in (variance.high, variance.low)))
     return with_slack(_times(centered, with_slack(inverse, 4)), 4)  # type: ignore[no-any-return]
 
@@ -276,6 +297,7 @@ RULES: dict[str, Rule] = {
     **{f"aten.{name}": dividing for name in ("div", "div_")},
     **{f"aten.{name}": choosing_extreme for name in ("minimum", "maximum")},
     **{f"aten.{name}": softmaxing for name in ("softmax", "_softmax")},
+    **{f"aten.{name}": spreading for name in ("var", "std")},
     **{f"aten.{name}": normalizing for name in ("layer_norm", "group_norm")},
     "aten.upsample_bilinear2d": resizing,
     "aten.batch_norm": batch_normalizing,

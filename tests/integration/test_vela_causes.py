@@ -1,0 +1,120 @@
+"""How findings become root causes: reductions in children, as many at a time as are asked for."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.tosa.causes import Cause, Causes
+from harness.tosa.program import Operator, Program
+from harness.triage.findings import Finding
+
+PROGRAM = Program((), (Operator("REDUCE_MAX", ("x0",), ("v0",)), Operator("PAD", ("v0",), ("v1",))), ("x0",), ("v1",))
+
+
+def finding(**words) -> Finding:
+    return Finding(
+        **{
+            "bucket": "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u55/PAD",
+            "oracle": "numeric",
+            "kind": "differs from the TOSA reference",
+            "target": "ethos-u55-128",
+            "stage": "run",
+            "message": "",
+            "case": "a",
+            **words,
+        }
+    )
+
+
+def cause(text: str, found: Finding | None = None) -> Cause:
+    return Cause(text, PROGRAM, found or finding(), ("ethos-u55-128",), {"5.1.0": "yes"}, 1, 0.1, True)
+
+
+class Reducing:
+    """Knows the cause of each case; ``before`` is called in the child."""
+
+    def __init__(self, causes: dict[str, Cause | None], before: Callable[[str], None] = lambda case: None) -> None:
+        self.causes, self.before = causes, before
+
+    def cause(self, program: Program, found: Finding) -> Cause | None:
+        self.before(found.case)
+        return self.causes[found.case]
+
+
+def told(
+    reducing: Reducing, chains: dict[str, tuple[str, ...]], until: float = float("inf"), jobs: int = 1
+) -> tuple[Causes, list[str]]:
+    """The causes, and what was said to be reduced."""
+    said: list[str] = []
+    run = Causes([finding(case=case, chain=chain) for case, chain in chains.items()], dict.fromkeys(chains, PROGRAM))
+    run.tell(reducing, until, said.append, jobs)
+    return run, said
+
+
+CHAIN = ("REDUCE_MAX", "PAD")
+KNOWN = msgspec.structs.replace(finding(), state="known", entry="an-entry", proof="a condition holds")
+
+
+def test_what_looks_like_a_new_cause_is_put_with_it_and_what_looks_otherwise_is_reduced():
+    new = cause("values: this")
+    chains = {"a": CHAIN, "b": ("REDUCE_MAX", "CONCAT", "PAD"), "c": ("PAD",), "d": ("TILE", *CHAIN)}
+    run, said = told(Reducing({"a": new, "c": new}), chains)
+    assert said == [
+        "reducing finding 1 of 4: REDUCE_MAX -> PAD on ethos-u55-128",
+        "reducing finding 3 of 4: PAD on ethos-u55-128",
+    ]
+    assert {text: [item.case for item in one.shown_by] for text, one in run.found.items()} == {
+        "values: this": ["a", "b", "c", "d"]
+    }
+    assert not any(item.known for item in run.findings)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_each_finding_of_a_known_cause_is_reduced_for_its_proof(jobs: int):
+    known = cause("values: this", KNOWN)
+    run, said = told(
+        Reducing({"a": known, "b": known, "c": cause("values: that"), "d": None}),
+        {"a": CHAIN, "b": CHAIN, "c": ("TILE", "SLICE"), "d": ("RESHAPE",)},
+        jobs=jobs,
+    )
+    assert len(said) == 4
+    assert [item.state for item in run.findings] == ["known", "known", "new", "new"]
+    assert run.findings[1].proof == "reduced to 2 operators: a condition holds"
+    assert len(run.found) == 2
+
+
+def test_what_the_time_is_too_short_for_is_counted():
+    run, said = told(Reducing({}), {"a": ("PAD",), "b": ("TILE",)}, until=0.0)
+    assert (run.left, said) == (2, [])
+
+
+def meets_the_other(folder: Path, case: str) -> None:
+    """Wait until both are here, which needs them at the same time."""
+    (folder / case).touch()
+    until = time.monotonic() + 20
+    while len([*folder.iterdir()]) < 2:
+        assert time.monotonic() < until, "the other reduction never began"
+        time.sleep(0.01)
+
+
+def test_reductions_run_side_by_side(tmp_path: Path):
+    causes = {case: cause(f"values: {case}") for case in "ab"}
+    run, _ = told(Reducing(causes, partial(meets_the_other, tmp_path)), {"a": ("PAD",), "b": ("TILE",)}, jobs=2)
+    assert sorted(run.found) == ["values: a", "values: b"]
+
+
+def test_what_looks_like_a_finding_that_is_being_reduced_waits_for_its_cause(tmp_path: Path):
+    causes = {case: cause(f"values: {case}") for case in "ac"}
+    chains = {"a": CHAIN, "b": ("TILE", *CHAIN), "c": ("SLICE",)}
+    run, said = told(Reducing(causes, partial(meets_the_other, tmp_path)), chains, jobs=2)
+    assert len(said) == 2
+    assert sorted(item.case for one in run.found.values() for item in one.shown_by) == ["a", "b", "c"]
+
+
+def test_a_reduction_that_fails_is_told():
+    with pytest.raises(RuntimeError, match="a reduction ended with exit 1: its traceback is above; report it"):
+        told(Reducing({}), {"a": ("PAD",)})

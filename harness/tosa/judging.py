@@ -189,7 +189,7 @@ def _concluded(tosa: bytes, comparison: DelegateComparison, unlike: str) -> Judg
         text = f"{PROGRAM}: the same TOSA compiled twice gives different payloads: {unlike}"
         found.append(Mismatch("deterministic", "payload differs", text, stage="vela", pass_name=VELA))
     if comparison.stopped and not comparison.unimplemented and not found:
-        found.append(stopped_stream(PROGRAM, comparison.stopped))
+        found.append(_stopped(tosa, comparison.stopped))
     if found:
         return Judged("finding", "", tuple(found), refused)
     if comparison.unimplemented:
@@ -217,7 +217,13 @@ def _damaged(tosa: bytes, payload: VelaPayload, error: BadInput) -> Mismatch:
                 measured={"seen": len(table), "expected": len(wanted)},
                 place=tosa_place(block, wanted, {}),
             )
-    return replace(stopped_stream(PROGRAM, str(error)), place=tosa_place(block, block.outputs, {"told": 0}))
+    return _stopped(tosa, str(error))
+
+
+def _stopped(tosa: bytes, problem: str) -> Mismatch:
+    """A stream that nothing can execute: its place is the program's outputs, since nothing says where it went wrong."""
+    block = decode_tosa(tosa).main
+    return replace(stopped_stream(PROGRAM, problem), place=tosa_place(block, block.outputs, {"told": 0}))
 
 
 @contextmanager

@@ -51,6 +51,21 @@ CLAMPED = Program(
     ("c",),
 )
 
+FIVE_AXES = Program(
+    (
+        Tensor("a", (1, 1, 2, 1, 3), "INT8"),
+        Tensor("t", (1, 3, 2, 1, 1), "INT8"),
+        Tensor("c", (1, 3, 2, 1, 1), "INT8"),
+    ),
+    (
+        Operator("TRANSPOSE", ("a",), ("t",), {"Perms": (0, 4, 2, 3, 1)}),
+        Operator("CLAMP", ("t",), ("c",), {"MinVal": (251,), "MaxVal": (20,), "NanMode": 1}),
+    ),
+    ("a",),
+    ("c",),
+)
+"""Vela 5.1.0 makes a stream of it that cannot be executed on Ethos-U55."""
+
 
 def planted(tosa: bytes, accelerator: str) -> VelaPayload:
     """NPU_SET_ACTIVATION_MAX (opcode 0x127) with the parameter 20 becomes 19."""
@@ -89,6 +104,16 @@ def test_a_bug_of_vela_ends_at_its_two_operators_the_same_way_twice():
     assert found[0].program == found[1].program
     assert found[0].program.ops == ("REDUCE_MAX", "PAD")
     assert found[0].program.by_name["x0"].shape == (1, 1)
+
+
+def test_a_stream_that_cannot_be_executed_has_the_outputs_for_its_place():
+    [finding] = findings(FIVE_AXES)
+    assert finding.place is not None
+    assert [finding.place.operators[index].op for index in finding.place.here] == ["CLAMP"]
+    bugs = tuple(item.bug for item in program_entries("5.1.0") if item.bug is not None)
+    cause = Reducer({"5.1.0": bugs}, {"5.1.0": None}).cause(FIVE_AXES, finding)
+    assert cause is not None
+    assert cause.finding.entry == "vela-activation-shape-inherited"
 
 
 def test_what_is_proved_on_the_way_need_not_become_smaller():

@@ -1,5 +1,7 @@
 """Places from graphs: the operators around a tensor, with their facts."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -66,6 +68,39 @@ def test_the_facts_of_windows_and_movement():
     assert {"cut": 1, "outer": -2, "input": 1, "kept": 0}.items() <= facts["SLICE"].items()
     assert {"moved": 1, "moves_first": 0, "last_kept": 0, "rank": 4}.items() <= facts["TRANSPOSE"].items()
     assert {"last_kept": 0, "ones_only": 0, "output": 1, "kept": 1}.items() <= facts["RESHAPE"].items()
+
+
+@pytest.mark.parametrize(("back", "undoes"), [((0, 2, 3, 1), 1), ((0, 3, 1, 2), 0)])
+def test_a_transpose_may_undo_those_in_front_of_it(back, undoes):
+    block = graph()
+    shape = tuple(SHAPES["moved"][axis] for axis in back)
+    again = TosaOperator(len(block.operators), "TRANSPOSE", ("moved",), ("back",), {"Perms": back})
+    tensors = block.tensors | {"back": TosaTensor("back", shape, "INT8")}
+    beside = dataclasses.replace(block, operators=(*block.operators, again), tensors=tensors)
+    alone = dataclasses.replace(beside, operators=tuple(item for item in beside.operators if item.op != "RESHAPE"))
+    for made, wanted in ((alone, undoes), (beside, 0)):
+        place = tosa_place(made, ["back"], {})
+        assert place is not None
+        assert [item.facts["undoes"] for item in place.operators if item.op == "TRANSPOSE"] == [0, wanted]
+
+
+@pytest.mark.parametrize(
+    ("depth", "stride", "pad", "planewise"),
+    [(1, 1, (0, 0, 1, 1, 0, 0), 1), (2, 1, (0,) * 6, 0), (1, 2, (0,) * 6, 0), (1, 1, (0, 1, 0, 0, 0, 0), 0)],
+)
+def test_a_convolution_of_planes_alone_says_so(depth, stride, pad, planewise):
+    tensors = {
+        "x": TosaTensor("x", (1, 3, 2, 2, 1), "INT8"),
+        "weight": TosaTensor("weight", (1, depth, 2, 2, 1), "INT8", bytes(4 * depth)),
+        "y": TosaTensor("y", (1, 3, 1, 1, 1), "INT32"),
+    }
+    made = [
+        TosaOperator(0, "CONST", (), ("weight",), {}),
+        TosaOperator(1, "CONV3D", ("x", "weight"), ("y",), {"Stride": (stride, 1, 1), "Pad": pad}),
+    ]
+    place = tosa_place(TosaBlock("main", ("x",), ("y",), tuple(made), tensors), ["y"], {})
+    assert place is not None
+    assert [item.facts["planewise"] for item in place.operators if item.op == "CONV3D"] == [planewise]
 
 
 def test_the_readers_of_an_input_or_a_constant_are_its_place():

@@ -12,15 +12,16 @@ axes) and ``first_arange`` (the first operand that is no flag is a constant of e
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
 what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
 and width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
-0). Reductions and joins have ``axis`` (from the front) and ``back`` (from the back, -1 is the last). RESHAPE has
-``last_kept`` (the last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only``
-(only axes of size one in front of all others do). TRANSPOSE has ``moved`` (axes of more than one element that change
-their order), ``moves_first`` (the outermost of them comes elsewhere) and ``last_kept`` (the innermost of them stays the
-innermost). SLICE has ``cut`` (axes that lose something), ``outer`` (the first of them, from the back), ``inner`` (the
-last) and ``behind`` (1 if it begins behind the first element of an axis). PAD and TILE have them of the axes that grow;
-a PAD's operand is ``behind`` where it has padding before it. TILE has ``times``. RESIZE has ``unlike`` (1 if rows and
-columns grow by different factors). RESCALE has ``scales`` (multipliers) and ``wide`` (1 if its operand or its result
-has 32 bits).
+0). CONV3D has ``planewise`` (along its depth one tap, stride 1 and no padding). Reductions and joins have ``axis``
+(from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the last axis stays what it
+is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one in front of all others
+do). TRANSPOSE has ``moved`` (axes of more than one element that change their order), ``moves_first`` (the outermost of
+them comes elsewhere), ``last_kept`` (the innermost of them stays the innermost) and ``undoes`` (it puts every axis
+back, with the TRANSPOSEs directly in front of it that nothing else reads). SLICE has ``cut`` (axes that lose
+something), ``outer`` (the first of them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the
+first element of an axis). PAD and TILE have them of the axes that grow; a PAD's operand is ``behind`` where it has
+padding before it. TILE has ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors). RESCALE
+has ``scales`` (multipliers) and ``wide`` (1 if its operand or its result has 32 bits).
 ADD and SUB of operands that are rescaled by whole factors have ``factor`` (the larger) and ``factors_alike``.
 """
 
@@ -221,6 +222,8 @@ def tosa_facts(block: TosaBlock, operator: TosaOperator) -> dict[str, Fact]:
         found |= {"scales": data[1].elements, "wide": int("int32" in (found["dtype"], found["out_dtype"]))}
     if operator.op in _WINDOWS:
         found |= _window_facts(operator, data, operands[0].shape, result.shape)
+    if operator.op == "TRANSPOSE":
+        found["undoes"] = int(_undoes(block, operator))
     axis = operator.attributes.get("Axis")
     if isinstance(axis, int):
         found |= {"axis": axis, "back": axis - len(operands[0].shape)}
@@ -282,7 +285,11 @@ def _window_facts(
         multiplier = weights[-1] if operator.op == "DEPTHWISE_CONV2D" else 1
     strides = tuple(attributes.get("Stride", ()))
     pad = tuple(attributes.get("Pad", attributes.get("OutPad", ())))
+    plane: dict[str, Fact] = {}
+    if operator.op == "CONV3D":
+        plane["planewise"] = int(kernel[0] == strides[0] == 1 and not any(pad[:2]))
     return {
+        **plane,
         "kernel": max(kernel, default=1),
         "taps": math.prod(kernel),
         "stride": max(strides, default=1),
@@ -295,6 +302,19 @@ def _window_facts(
         "narrow": min(result[1:-1], default=1),
         "narrow_stride": max((step for step, size in zip(strides, result[1:-1], strict=False) if size == 1), default=0),
     }
+
+
+def _undoes(block: TosaBlock, operator: TosaOperator) -> bool:
+    """Does a TRANSPOSE, with those directly in front of it that nothing else reads, put every axis back?"""
+    order = tuple(operator.attributes.get("Perms", ()))
+    before = block.producers.get(operator.inputs[0])
+    while before is not None and before.op == "TRANSPOSE" and len(block.readers(before.outputs[0])) == 1:
+        perms = before.attributes["Perms"]
+        order = tuple(perms[axis] for axis in order)
+        if order == tuple(sorted(order)):
+            return True
+        before = block.producers.get(before.inputs[0])
+    return False
 
 
 def _movement_facts(

@@ -37,6 +37,8 @@ KIND = "differs from its twin: "
 ONE_IN = 4
 """One program in so many has a twin, and one of those that it could have."""
 _DRAWS = 2
+_ROUNDS = 4
+"""Sets of inputs of each kind on which a program is judged that somebody asks about: a sum may saturate on most."""
 
 
 def judge_with_twins(
@@ -54,11 +56,18 @@ def judge_with_twins(
     """Judge a program, and then some of its twins.
 
     :param only: the name of the one entry that counts; all operators that it fits are tried.
-    :param every: all entries at all operators, for a program that somebody asks about: what is wrong with a twin
-        alone is not told then. Without this and ``only`` the program's digest chooses.
+    :param every: all entries at all operators, and more inputs, for a program that somebody asks about: what is wrong
+        with a twin alone is not told then. Without this and ``only`` the program's digest chooses.
     """
     found = judge(
-        program, accelerator, seed, compile_tosa=compile_tosa, announce=announce, placed=placed, vetted=vetted
+        program,
+        accelerator,
+        seed,
+        compile_tosa=compile_tosa,
+        announce=announce,
+        placed=placed,
+        vetted=vetted,
+        rounds=_ROUNDS if every else 1,
     )
     if found.outcome != "clean":
         return found

@@ -73,10 +73,11 @@ def judge(
     announce: Announce = lambda *_: None,
     placed: bool = True,
     vetted: bool = True,
+    rounds: int = 1,
 ) -> Judged:
     """Judge one program.
 
-    :param seed: of the inputs.
+    :param seed: of the inputs; ``rounds``: how many sets of each kind.
     :param placed: look for the operator that is wrong first, which takes long where no single one is.
     :param vetted: it is valid by construction; otherwise the reference model is asked before Vela, whose death of an
         invalid program says nothing.
@@ -86,7 +87,7 @@ def judge(
     seconds: Seconds = {}
     with _timed(seconds, "write"):
         tosa = to_flatbuffer(program)
-        sets = draws(program, seed)
+        sets = draws(program, seed, rounds)
     if not vetted and (why := _invalid(tosa, sets, announce, seconds)):
         return Judged("invalid", why, seconds=seconds)
     found = _once(tosa, accelerator, sets, compile_tosa, announce, seconds)

@@ -140,6 +140,20 @@ def test_what_is_wrong_against_the_reference_model_is_told_of_the_twin_itself():
     assert {item.kind for item in found.mismatches} == {"differs from the TOSA reference"}
 
 
+@pytest.mark.parametrize(("every", "rounds"), [(False, 1), (True, 4)])
+def test_a_program_that_somebody_asks_about_is_judged_on_more_inputs(every: bool, rounds: int, monkeypatch):
+    """A sum of many elements saturates on most inputs, whatever is wrong with it."""
+    made: list[int] = []
+
+    def noted(program: Program, seed: int, wanted: int) -> tuple:
+        made.append(wanted)
+        return draws(program, seed, wanted)
+
+    monkeypatch.setattr(judging, "draws", noted)
+    assert judge_with_twins(CONV, "ethos-u55-128", every=every).outcome == "clean"
+    assert made[0] == rounds
+
+
 def test_every_twin_of_clean_programs_agrees():
     for accelerator, block in (("ethos-u55-128", 2), ("ethos-u85-256", 3)):
         assert judge_with_twins(CLAMP, accelerator, block, every=True).outcome == "clean"

@@ -13,15 +13,15 @@ Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), `
 what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
 and width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
 0). CONV3D has ``planewise`` (along its depth one tap, stride 1 and no padding). Reductions and joins have ``axis``
-(from the front) and ``back`` (from the back, -1 is the last). RESHAPE has ``last_kept`` (the last axis stays what it
-is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one in front of all others
-do). TRANSPOSE has ``moved`` (axes of more than one element that change their order), ``moves_first`` (the outermost of
-them comes elsewhere), ``last_kept`` (the innermost of them stays the innermost) and ``undoes`` (it puts every axis
-back, with the TRANSPOSEs directly in front of it that nothing else reads). SLICE has ``cut`` (axes that lose
-something), ``outer`` (the first of them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the
-first element of an axis). PAD and TILE have them of the axes that grow; a PAD's operand is ``behind`` where it has
-padding before it. TILE has ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors). RESCALE
-has ``scales`` (multipliers) and ``wide`` (1 if its operand or its result has 32 bits).
+(from the front) and ``back`` (from the back, -1 is the last) and ``along`` (its elements). RESHAPE has ``last_kept``
+(the last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size
+one in front of all others do). TRANSPOSE has ``moved`` (axes of more than one element that change their order),
+``moves_first`` (the outermost of them comes elsewhere), ``last_kept`` (the innermost of them stays the innermost) and
+``undoes`` (it puts every axis back, with the TRANSPOSEs directly in front of it that nothing else reads). SLICE has
+``cut`` (axes that lose something), ``outer`` (the first of them, from the back), ``inner`` (the last) and ``behind`` (1
+if it begins behind the first element of an axis). PAD and TILE have them of the axes that grow; a PAD's operand is
+``behind`` where it has padding before it. TILE has ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by
+different factors). RESCALE has ``scales`` (multipliers) and ``wide`` (1 if its operand or its result has 32 bits).
 ADD and SUB of operands that are rescaled by whole factors have ``factor`` (the larger) and ``factors_alike``.
 """
 
@@ -226,7 +226,8 @@ def tosa_facts(block: TosaBlock, operator: TosaOperator) -> dict[str, Fact]:
         found["undoes"] = int(_undoes(block, operator))
     axis = operator.attributes.get("Axis")
     if isinstance(axis, int):
-        found |= {"axis": axis, "back": axis - len(operands[0].shape)}
+        shape = operands[0].shape
+        found |= {"axis": axis, "back": axis - len(shape), "along": shape[axis]}
     return found | _movement_facts(operator, tensors, operands[0].shape, result.shape)
 
 

@@ -31,7 +31,7 @@ from harness.evidence.observation import Envelope, Failure, LegResult, LoweringR
 from harness.evidence.references import EAGER, MODEL, QUANTIZED
 from harness.evidence.rounding.walk import Policy, State, envelopes
 from harness.locate import streams as compared
-from harness.locate.blame.values import asks_for_a_pass, blamed_values, suspects_of
+from harness.locate.blame.values import blamed_values, suspects_of
 from harness.pipeline import delegation as fallback
 from harness.pipeline.engines import NOT_ASKED, EngineChoice, left_out
 from harness.pipeline.failures import failure_of
@@ -64,7 +64,7 @@ class Options:
     :param configure: receives the quantizer before use (a checked file's own function).
     :param model: the module to use instead of the one built from the case.
     :param probes: which probes run: those whose turn it is, all, or none.
-    :param blame: let wrong values name a pass, for which the case is lowered once more.
+    :param blame: keep a copy of each graph after every pass, and let wrong values name a pass.
     :param stages: where the case's own compile may take stages from; probes make all anew.
     """
 
@@ -147,13 +147,18 @@ def compile_case(
     return Compiled(case, model, fresh, inputs, eager, record, quantized, lowered, reasons=reasons)
 
 
-def observe(case: Case, clock: StageClock, options: Options = PLAIN) -> Observation:
+def observe(case: Case, clock: StageClock, options: Options = PLAIN, keep: list[Lowered] | None = None) -> Observation:
     """Everything that one case leaves behind.
 
+    :param keep: receives the live lowering, with a copy of each graph after every pass.
     :raises InvalidCase: the module fails in plain eager.
     """
     chosen = scheduled(case, options.probes)
-    compiled = compile_case(case, clock, options, copies=any(probe.fresh for probe in chosen))
+    compiled = compile_case(
+        case, clock, options, copies=any(probe.fresh for probe in chosen), keep_graphs=keep is not None
+    )
+    if keep is not None and compiled.lowered is not None:
+        keep.append(compiled.lowered)
     return execute(compiled, clock, options, chosen)
 
 
@@ -233,26 +238,15 @@ def _allowances(case: Case, lowered: Lowered, inputs: tuple[EvaluationInput, ...
 
 def examine(case: Case, clock: StageClock, options: Options = PLAIN) -> tuple[Observation, list[Mismatch]]:
     """Observe, judge, and say after which pass wrong values first show."""
-    untouched = copy.deepcopy(options.model)
-    observation = observe(case, clock, options)
+    kept: list[Lowered] = []
+    observation = observe(case, clock, options, keep=kept if options.blame else None)
     with clock.stage("oracles"):
         mismatches = judge(observation)
-    asked = options.blame and any(asks_for_a_pass(mismatch, observation) for mismatch in mismatches)
-    if asked and not changed_state(case.graph):  # no pass can be asked with the state that an input found
+    if kept and not changed_state(case.graph):  # no pass can be asked with the state that an input found
         with clock.stage("blame"):
-            lowered = lowered_with_graphs(case, replace(options, model=untouched))
-            if lowered is not None:
-                suspects = suspects_of(mismatches)
-                mismatches = [blamed_values(mismatch, observation, lowered, suspects) for mismatch in mismatches]
+            suspects = suspects_of(mismatches)
+            mismatches = [blamed_values(mismatch, observation, kept[0], suspects) for mismatch in mismatches]
     return observation, mismatches
-
-
-def lowered_with_graphs(case: Case, options: Options = PLAIN) -> Lowered | None:
-    """The case lowered once more, with a copy of each graph after every pass; None if it is not this time.
-
-    The copies of a large network take hundreds of MB, and few cases need them.
-    """
-    return compile_case(case, StageClock(), options, keep_graphs=True).lowered
 
 
 def judge(observation: Observation) -> list[Mismatch]:

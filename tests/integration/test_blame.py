@@ -10,7 +10,7 @@ from harness.locate.blame.values import judge_of
 from harness.pipeline.edge_program import run_edge_program
 from harness.pipeline.legs import arrays_of
 from harness.pipeline.lowering import StageClock
-from harness.workers.observing import Options, examine, lowered_with_graphs, observe
+from harness.workers.observing import Options, examine, observe
 from tests.faults.blame_survey import CASES, survey_row
 from tests.faults.cases import add_case, clamps_case, mul_case
 from tests.faults.plant import FAULTS
@@ -42,7 +42,8 @@ CLEAN = {
 
 
 def kept(case):
-    return observe(case, StageClock()), lowered_with_graphs(case)
+    live = []
+    return observe(case, StageClock(), keep=live), live[0]
 
 
 def test_graphs_share_the_constants_that_no_pass_changed():

@@ -42,18 +42,14 @@ def blamed_values(
 
     No pass carries a quantize node's qmin into TOSA: a lost qmin is none's in particular.
     """
-    if not asks_for_a_pass(mismatch, observation):
-        return mismatch
-    run = int(mismatch.measured.get("input", 0))
-    judge = judge_of(observation, run, mismatch.measured.get("output"))
-    return blamed(mismatch, bracket_values(lowered, observation.inputs[run].arrays, judge, suspects))
-
-
-def asks_for_a_pass(mismatch: Mismatch, observation: Observation) -> bool:
-    """Is it about values of one run, and names no pass?"""
     if not oracle_named(mismatch.oracle).replayed or mismatch.pass_name or mismatch.kind.startswith(_NO_BLAME):
-        return False
-    return isinstance(mismatch.measured.get("input", 0), int) and observation.rounding is not None
+        return mismatch
+    run = mismatch.measured.get("input", 0)
+    output = mismatch.measured.get("output")
+    if not isinstance(run, int) or observation.rounding is None:
+        return mismatch
+    judge = judge_of(observation, run, output)
+    return blamed(mismatch, bracket_values(lowered, observation.inputs[run].arrays, judge, suspects))
 
 
 def judge_of(observation: Observation, run: int, output: object) -> Judge:

@@ -218,9 +218,11 @@ class _Recorder:
             known = self._seen.get(node.name)
             if known is None or known[0] != key:
                 state = self._reader.state(node)
-                fresh = fresh or known is None or not _equal(known[1], state)
-                known = key, state
-                self._seen[node.name] = known
+                if known is not None and _equal(known[1], state):
+                    state = known[1]  # a pass that traces the graph anew leaves most nodes as they were
+                else:
+                    fresh = True
+                known = self._seen[node.name] = key, state
             nodes[node.name] = known[1]
         if fresh or list(nodes) != list(self._nodes):
             self._nodes = nodes

@@ -3,6 +3,7 @@
 import contextlib
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -77,6 +78,18 @@ def test_nodes_carry_qparams_constants_and_the_start_node_they_descend_from(obse
     weight = trace.last.nodes[convolution.refs[1]]
     assert (weight.kind, weight.value.dtype) == ("buffer", np.int8)
     assert weight.shape == (4, 1, 1, 6)
+
+
+def test_a_node_that_a_pass_leaves_as_it_was_is_one_state(observed):
+    """Else a network's nodes are kept once a pass that traces the graph anew: hundreds of MB."""
+    [delegate] = observed(linear_case()).lowering.delegates
+    shared = [
+        (earlier.nodes[name], later.nodes[name])
+        for earlier, later in pairwise(delegate.trace.snapshots)
+        for name in earlier.nodes.keys() & later.nodes.keys()
+    ]
+    assert len({id(one) for one, _ in shared}) < len(shared) / 4
+    assert [one.name for one, other in shared if one is not other and compat_passes._equal(one, other)] == []
 
 
 def test_tables_made_without_metadata_have_an_origin_too(observed):

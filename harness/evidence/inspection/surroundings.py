@@ -13,9 +13,9 @@ Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), `
 what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
 and width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
 0). CONV3D has ``planewise`` (along its depth one tap, stride 1 and no padding). Reductions and joins have ``axis``
-(from the front) and ``back`` (from the back, -1 is the last) and ``along`` (its elements). RESHAPE has ``last_kept``
-(the last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size
-one in front of all others do). TRANSPOSE has ``moved`` (axes of more than one element that change their order),
+(from the front), ``back`` (from the back, -1 is the last) and ``along`` (its elements). RESHAPE has ``last_kept`` (the
+last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
+in front of all others do). TRANSPOSE has ``moved`` (axes of more than one element that change their order),
 ``moves_first`` (the outermost of them comes elsewhere), ``last_kept`` (the innermost of them stays the innermost) and
 ``undoes`` (it puts every axis back, with the TRANSPOSEs directly in front of it that nothing else reads). SLICE has
 ``cut`` (axes that lose something), ``outer`` (the first of them, from the back), ``inner`` (the last) and ``behind`` (1

@@ -11,6 +11,7 @@ each is reduced.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -91,14 +92,15 @@ class Causes:
     left: int = 0
 
     def tell(self, reducer: Reducing, until: float, say: Callable[[str], None], jobs: int = 1) -> None:
-        """Reduce what is not known, the shortest programs first.
+        """Reduce what is not known: of each bucket one, then the second of each, …, the shortest programs first.
+
+        A bug that most programs show would take all the time otherwise.
 
         :param until: ``time.monotonic()`` behind which no reduction begins.
         :param say: told a line of progress.
         :param jobs: reductions at a time, each in a child: each has the processor time of its own children.
         """
-        waiting = [place for place, item in enumerate(self.findings) if not item.known]
-        waiting.sort(key=lambda place: len(self.programs[self.findings[place].case].operators))
+        waiting = self._in_turn([place for place, item in enumerate(self.findings) if not item.known])
         count, running = len(waiting), dict[int, int]()
         with Children(patience=float("inf")) as children:
 
@@ -119,6 +121,17 @@ class Causes:
                 if event.how:
                     raise RuntimeError(f"a reduction ended with {event.how}: its traceback is above; report it")
                 begin()
+
+    def _in_turn(self, places: Sequence[int]) -> list[int]:
+        earlier: Counter[str] = Counter()
+        turns: list[tuple[int, int, int]] = []
+        for length, place in sorted(
+            (len(self.programs[self.findings[place].case].operators), place) for place in places
+        ):
+            bucket = any_family(self.findings[place].bucket)
+            turns.append((earlier[bucket], length, place))
+            earlier[bucket] += 1
+        return [place for *_, place in sorted(turns)]
 
     def _next(self, waiting: list[int], running: Sequence[int], until: float) -> int | None:
         """Take the next finding to reduce from those that wait, and away what looks like a new cause.

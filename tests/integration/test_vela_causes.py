@@ -87,6 +87,16 @@ def test_each_finding_of_a_known_cause_is_reduced_for_its_proof(jobs: int):
     assert len(run.found) == 2
 
 
+def test_the_first_of_each_bucket_comes_before_the_second_of_any():
+    buckets = {"a": "PAD", "b": "PAD", "c": "SLICE", "d": "PAD"}
+    found = [
+        finding(case=case, chain=(op,), bucket=f"v1/numeric/differs/run/Vela/u55/{op}") for case, op in buckets.items()
+    ]
+    run, said = Causes(found, dict.fromkeys(buckets, PROGRAM)), list[str]()
+    run.tell(Reducing(dict.fromkeys(buckets)), float("inf"), said.append)
+    assert [text.split()[-3] for text in said] == ["PAD", "SLICE", "PAD", "PAD"]
+
+
 def test_what_the_time_is_too_short_for_is_counted():
     run, said = told(Reducing({}), {"a": ("PAD",), "b": ("TILE",)}, until=0.0)
     assert (run.left, said) == (2, [])

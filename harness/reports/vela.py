@@ -33,7 +33,11 @@ def listing(tally: VelaTally, causes: Causes, *, verbose: bool = False) -> list[
     known = [item for item in tally.findings if item.known]
     return [
         *_causes([cause for cause in causes.found.values() if not cause.finding.known]),
-        *([f"{counted_as(causes.left, 'finding')} not reduced: the time was over", ""] if causes.left else []),
+        *(
+            [f"{counted_as(causes.left, 'finding')} not reduced: the time was over, or armdiff failed on it", ""]
+            if causes.left
+            else []
+        ),
         *_in_full(counted_as(len(new), "new finding"), new, tally),
         *_in_full(f"{counted_as(len(alike), 'finding')} {RESEMBLING}", alike, tally),
         *(

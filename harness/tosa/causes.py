@@ -83,7 +83,7 @@ class Causes:
     :param findings: of the run; what is proved to be known on the way says so.
     :param programs: by ``case`` of the findings.
     :ivar found: the causes by fingerprint; by entry, where a condition told it before the program was smallest.
-    :ivar left: findings that were not reduced for want of time.
+    :ivar left: findings that were not reduced for want of time, or since armdiff failed on them.
     """
 
     findings: list[Finding]
@@ -119,7 +119,8 @@ class Causes:
                     continue
                 del running[event.child]
                 if event.how:
-                    raise RuntimeError(f"a reduction ended with {event.how}: its traceback is above; report it")
+                    say(f"a reduction ended with {event.how}, and its finding is not reduced: report what is above")
+                    self.left += 1
                 begin()
 
     def _in_turn(self, places: Sequence[int]) -> list[int]:

@@ -182,10 +182,13 @@ def problem(program: Program) -> str:
     table = program.by_name
     if len(table) != len(program.tensors):
         return "two tensors have one name"
-    known = {*program.inputs, *(tensor.name for tensor in program.tensors if tensor.constant)}
+    constants = {tensor.name for tensor in program.tensors if tensor.constant}
+    known = {*program.inputs, *constants}
     for operator in program.operators:
         if missing := [name for name in operator.inputs if name not in known]:
             return f"{operator.op} reads {missing[0]}, which nothing gives or makes before it"
+        if operator.op == "RESCALE" and (given := [name for name in operator.inputs[1:3] if name not in constants]):
+            return f"RESCALE takes {given[0]} for a multiplier or a shift, which is no constant"
         if again := [name for name in operator.outputs if name in known]:
             return f"{operator.op} writes {again[0]}, which exists already"
         known |= set(operator.outputs)

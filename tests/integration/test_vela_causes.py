@@ -125,6 +125,8 @@ def test_what_looks_like_a_finding_that_is_being_reduced_waits_for_its_cause(tmp
     assert sorted(item.case for one in run.found.values() for item in one.shown_by) == ["a", "b", "c"]
 
 
-def test_a_reduction_that_fails_is_told():
-    with pytest.raises(RuntimeError, match="a reduction ended with exit 1: its traceback is above; report it"):
-        told(Reducing({}), {"a": ("PAD",)})
+def test_a_reduction_that_fails_costs_its_finding_alone(capfd):
+    run, said = told(Reducing({"b": cause("values: this")}), {"a": ("PAD",), "b": ("TILE", "SLICE")})
+    assert (run.left, [*run.found]) == (1, ["values: this"])
+    assert "a reduction ended with exit 1, and its finding is not reduced: report what is above" in said
+    assert "KeyError: 'a'" in capfd.readouterr().err

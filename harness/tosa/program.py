@@ -174,6 +174,19 @@ def pruned(program: Program) -> Program:
     )
 
 
+NONE = slice(0, 0)
+CONSTANT: Mapping[str, slice] = {
+    "RESCALE": slice(1, None),
+    "MUL": slice(2, None),
+    "NEGATE": slice(1, None),
+    "AVG_POOL2D": slice(1, None),
+    "MATMUL": slice(2, None),
+    "PAD": slice(2, None),
+    **dict.fromkeys(("CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"), slice(3, None)),
+}
+"""Operands that TOSA wants to be known at compile time: factors, shifts, zero points. An extension lifts that."""
+
+
 def problem(program: Program) -> str:
     """What makes the data no program, in one sentence; empty if nothing does.
 
@@ -187,8 +200,8 @@ def problem(program: Program) -> str:
     for operator in program.operators:
         if missing := [name for name in operator.inputs if name not in known]:
             return f"{operator.op} reads {missing[0]}, which nothing gives or makes before it"
-        if operator.op == "RESCALE" and (given := [name for name in operator.inputs[1:3] if name not in constants]):
-            return f"RESCALE takes {given[0]} for a multiplier or a shift, which is no constant"
+        if given := [name for name in operator.inputs[CONSTANT.get(operator.op, NONE)] if name not in constants]:
+            return f"{operator.op} takes {given[0]} for a parameter, which is no constant"
         if again := [name for name in operator.outputs if name in known]:
             return f"{operator.op} writes {again[0]}, which exists already"
         known |= set(operator.outputs)

@@ -71,7 +71,7 @@ def test_constants_of_odd_widths_come_back(dtype: str, values: list[int]):
     [
         (with_operators(*PROGRAM.operators[1:]), "CONCAT reads p"),
         (with_operators(*PROGRAM.operators, PROGRAM.operators[0]), "MAX_POOL2D writes p"),
-        (with_operators(Operator("RESCALE", ("x", "x", "s", "c", "c"), ("y",))), "RESCALE takes x for a multiplier"),
+        (with_operators(Operator("RESCALE", ("x", "x", "s", "c", "c"), ("y",))), "RESCALE takes x for a parameter"),
         (msgspec.structs.replace(PROGRAM, outputs=("z",)), "z has no tensor"),
         (msgspec.structs.replace(PROGRAM, tensors=(*PROGRAM.tensors, PROGRAM.tensors[0])), "two tensors"),
         (

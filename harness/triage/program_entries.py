@@ -5,6 +5,7 @@
     title = "Vela shifts one operand of an ADD by 19 where both have small factors (Ethos-U55, U65)"
     families = ["ethos-u55", "ethos-u65"]
     bucket = "v1/numeric/…"
+    also = ["v1/crash/…"]           # optional: further buckets in which this very bug shows
     note = "…"                      # the cause, in Vela's source
     upstream = []                   # reports
     fingerprints = ["values: …"]    # its smallest programs
@@ -40,6 +41,7 @@ class ProgramBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     title: str
     bucket: str
     velas: dict[str, bool]
+    also: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
@@ -93,5 +95,6 @@ def _entry(folder: Path, bug: ProgramBug, version: str) -> Entry:
         fingerprints=bug.fingerprints,
         note=bug.note,
     )
-    expected = Expectation(status="reproduces" if bug.in_version(version) else "fixed", bucket=bug.bucket)
+    there = "reproduces" if bug.in_version(version) else "fixed"
+    expected = Expectation(status=there, bucket=bug.bucket, also=bug.also)
     return Entry(folder, status, expected)

@@ -103,3 +103,10 @@ def test_versions_that_are_not_listed_are_those_before_them():
         *(False, False, False),
         *(True, True),
     ]
+
+
+def test_further_buckets_of_a_bug_are_known_with_it():
+    name = "vela-rescale-channels-of-several-writers"
+    [entry] = [item for item in program_entries("5.2.0") if item.name == name]
+    assert entry.bug is not None
+    assert [item.split("/")[1] for item in (entry.bug.bucket, *entry.bug.also)] == ["numeric", "crash"]

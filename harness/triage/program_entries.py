@@ -95,6 +95,6 @@ def _entry(folder: Path, bug: ProgramBug, version: str) -> Entry:
         fingerprints=bug.fingerprints,
         note=bug.note,
     )
-    there = "reproduces" if bug.in_version(version) else "fixed"
-    expected = Expectation(status=there, bucket=bug.bucket, also=bug.also)
+    has_it = bug.in_version(version)
+    expected = Expectation(status="reproduces" if has_it else "fixed", bucket=bug.bucket, also=bug.also)
     return Entry(folder, status, expected)

@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.artifacts.tosa import grows_unlike
 from harness.tosa.cutting import PLAIN, entries
-from harness.tosa.program import SHAPE, Attribute, Operator, Program, Tensor
+from harness.tosa.program import DATA, SHAPE, Attribute, Operator, Program, Tensor
 from harness.tosa.resizing import resized
 from harness.triage.findings import Finding
 from harness.triage.known import shown_kind
@@ -111,13 +111,8 @@ def _operands(program: Program, step: Operator, sizes: Mapping[Axis, str]) -> It
         item = program.by_name[name]
         if not item.constant:
             yield name
-        elif item.dtype != SHAPE and place < _DATA.get(step.op, 9):
+        elif item.dtype != SHAPE and place < DATA.get(step.op, 9):
             yield "c" if item.elements == 1 else f"c{_shape(item, sizes)}"
-
-
-_DATA = {"RESCALE": 1, "NEGATE": 1, "MUL": 2, "PAD": 1, "CONV2D": 2, "CONV3D": 2, "DEPTHWISE_CONV2D": 2}
-_DATA |= {"TRANSPOSE_CONV2D": 2, "AVG_POOL2D": 1, "MATMUL": 2, "TABLE": 1}
-"""How many operands carry data; the others are zero points, factors, biases, shifts."""
 
 
 def _terms(program: Program, step: Operator) -> Iterator[str]:

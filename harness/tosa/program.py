@@ -174,17 +174,19 @@ def pruned(program: Program) -> Program:
     )
 
 
-NONE = slice(0, 0)
-CONSTANT: Mapping[str, slice] = {
-    "RESCALE": slice(1, None),
-    "MUL": slice(2, None),
-    "NEGATE": slice(1, None),
-    "AVG_POOL2D": slice(1, None),
-    "MATMUL": slice(2, None),
-    "PAD": slice(2, None),
-    **dict.fromkeys(("CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"), slice(3, None)),
+DATA: Mapping[str, int] = {
+    **dict.fromkeys(("RESCALE", "NEGATE", "PAD", "AVG_POOL2D", "TABLE"), 1),
+    **dict.fromkeys(("MUL", "MATMUL", "CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"), 2),
 }
-"""Operands that TOSA wants to be known at compile time: factors, shifts, zero points. An extension lifts that."""
+"""How many operands carry data; the others are zero points, factors, shifts, tables, shapes, and biases."""
+BIASED = frozenset({"CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"})
+"""The bias follows the data, and may be computed."""
+
+
+def parameters(operator: Operator) -> tuple[str, ...]:
+    """Operands that TOSA wants to be known at compile time; an extension lifts that."""
+    data = DATA.get(operator.op, len(operator.inputs))
+    return operator.inputs[data + (operator.op in BIASED) :]
 
 
 def problem(program: Program) -> str:
@@ -200,7 +202,7 @@ def problem(program: Program) -> str:
     for operator in program.operators:
         if missing := [name for name in operator.inputs if name not in known]:
             return f"{operator.op} reads {missing[0]}, which nothing gives or makes before it"
-        if given := [name for name in operator.inputs[CONSTANT.get(operator.op, NONE)] if name not in constants]:
+        if given := [name for name in parameters(operator) if name not in constants]:
             return f"{operator.op} takes {given[0]} for a parameter, which is no constant"
         if again := [name for name in operator.outputs if name in known]:
             return f"{operator.op} writes {again[0]}, which exists already"

@@ -397,16 +397,24 @@ def test_a_night_is_not_green_by_absence(tmp_path, night):
     assert "et120-1 left nothing" in summary
     assert "newest" not in summary
 
-    damages = (lambda text: text[:-20], lambda text: text.splitlines(True)[0], lambda text: f"{text[:40]}!{text[40:]}")
+    damages = (
+        lambda text: text[:-20],
+        lambda text: text.splitlines(True)[0],
+        lambda text: f"{text[:40]}!{text[40:]}",
+        lambda text: "",
+    )
     for index, damage in enumerate(damages, 1):
         results = runs / f"run-default-{index}" / "results.jsonl"
         results.write_text(damage(results.read_text()))
+    done, _, summary = night(FILE_ISSUES="false")
+    assert done.returncode == 2
+    for index in (1, 2, 3, 4):
+        assert f"run-default-{index}/results.jsonl" in summary
+
     shutil.rmtree(runs / "run-default-4")
     make_run(runs / "run-default-4", each_target("relu"), shard=(4, 4), state="interrupted")
     done, _, summary = night(FILE_ISSUES="false")
     assert done.returncode == 2
-    for index in (1, 2, 3):
-        assert f"run-default-{index}/results.jsonl" in summary
     assert "run-default-4: was interrupted after 2 cases" in summary
 
 

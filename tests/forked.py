@@ -112,7 +112,9 @@ def _made_in_fork(makes: Sequence[Callable[[], bytes]]) -> list[bytes]:
         made = []
         with os.fdopen(read, "rb") as stream:
             while head := stream.read(8):
-                made.append(stream.read(int.from_bytes(head, "little")))
+                answer = stream.read(length := int.from_bytes(head, "little"))
+                if len(answer) == length:  # else the fork ended amid it
+                    made.append(answer)
         os.waitpid(child, 0)
         return made
 

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
 from executorch.exir import pass_base
+from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from harness.compat.warm.evaluating import evaluate_once, key_of, remembered, share_interpreter
+from harness.compat.warm.evaluating import _RUNS, evaluate_once, key_of, remembered, share_interpreter
 
 
 @pytest.fixture
@@ -21,7 +21,8 @@ def fakes():
 def evaluating(monkeypatch):
     """Operators remember inside; ``evaluating(target, *args)`` is what a pass's interpreter does."""
     monkeypatch.setattr(torch.fx.Interpreter, "call_function", torch.fx.Interpreter.call_function)
-    monkeypatch.setattr(ArmPassManager, "_transform", ArmPassManager._transform)
+    for owner, name in _RUNS:
+        monkeypatch.setattr(owner, name, getattr(owner, name))
     evaluate_once()
     interpreter = torch.fx.Interpreter(torch.fx.GraphModule(torch.nn.Module(), torch.fx.Graph()))
     return lambda target, *args, **kwargs: interpreter.call_function(target, args, kwargs)
@@ -84,7 +85,26 @@ def test_what_raises_raises_again(evaluating, fakes):
                 evaluating(refused, fakes(2, 3))
 
 
-def test_a_pipeline_begins_with_nothing(evaluating, fakes, monkeypatch):
+def test_a_delegate_is_evaluated_once(evaluating, fakes):
+    class Doubled(torch.nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    def called(lowered, value):
+        calls.append(lowered)
+        return lowered.original_module.module()(value)
+
+    calls = []
+    exported = torch.export.export(Doubled(), (torch.ones(2, 3),))
+    one, other = (LoweredBackendModule(exported, "some", b"", []) for _ in range(2))
+    with remembered({}):
+        for lowered in (one, other, one):
+            assert evaluating(called, lowered, fakes(2, 3)).shape == (2, 3)
+    assert calls == [one, other]
+
+
+@pytest.mark.parametrize(("owner", "name"), _RUNS)
+def test_a_run_of_passes_begins_with_nothing(owner, name, evaluating, fakes, monkeypatch):
     calls = []
 
     def doubled(value):
@@ -95,10 +115,10 @@ def test_a_pipeline_begins_with_nothing(evaluating, fakes, monkeypatch):
         for _ in range(times):
             evaluating(doubled, fakes(4))
 
-    monkeypatch.setattr(ArmPassManager, "_transform", transform)
+    monkeypatch.setattr(owner, name, transform)
     evaluate_once()
     for _ in range(2):
-        ArmPassManager._transform(None, 3)
+        vars(owner)[name](None, 3)
     assert len(calls) == 2
 
 

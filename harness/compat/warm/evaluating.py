@@ -1,14 +1,15 @@
-"""What Arm passes evaluate, once (two entries of ``harness.compat.warm.tricks``).
+"""What passes evaluate, once (two entries of ``harness.compat.warm.tricks``).
 
 Every ``executorch.exir.pass_base.ExportPass`` has an interpreter of an empty graph module, which does nothing but
 call operators, and a tracer that a run of the pass puts another one in the place of. ArmPassManager makes some 160
 passes a delegate and uses 15: a sixth of a delegate's time went into empty modules, and a sixth of its garbage is
 tracers. ``share_interpreter`` gives all of them one interpreter, and makes the tracer when it is looked at.
 
-A pass that runs evaluates every node anew with fake tensors, most of which the pass before it evaluated, too.
-``evaluate_once`` remembers results for the length of one ``ArmPassManager._transform``, or of what is ``remembered``
-around several: of an operator with fake tensors of the same mode, type, shape and strides, and equal literals. Nodes
-may then share a fake tensor; no pass changes one in place. Real and symbolic values are evaluated as ever.
+A pass that runs evaluates every node anew with fake tensors, most of which the pass before it evaluated, too; a
+delegate is evaluated as all that it holds. ``evaluate_once`` remembers results for the length of one run of several
+passes (``_RUNS``), or of what is ``remembered`` around several: of an operator with fake tensors of the same mode,
+type, shape and strides, and equal literals. Nodes may then share a fake tensor; no pass changes one in place. Real
+and symbolic values are evaluated as ever.
 
 Seen in executorch 1.1.0 to 1.5.1. Imports torch and executorch: only worker processes import this module.
 """
@@ -23,12 +24,21 @@ from typing import Any
 import torch
 from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
 from executorch.exir import pass_base
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from executorch.exir.program import _program
 from torch._subclasses import FakeTensor
 
 _LITERALS = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 Known = dict[tuple[Any, ...], Any]
 """Results by operator and operands."""
+
+_RUNS: tuple[tuple[Any, str], ...] = (
+    (_program, "_generate_edge_program"),
+    (ArmPassManager, "_transform"),
+    (_program.EdgeProgramManager, "to_executorch"),
+)
+"""What runs several passes, one after another."""
 
 _known: Known | None = None
 """What is remembered at the moment; None outside."""
@@ -78,13 +88,8 @@ def share_interpreter() -> None:
 
 
 def evaluate_once() -> None:
-    """From now on, Arm passes evaluate an operator with the same operands once a pipeline."""
-    call, transform = torch.fx.Interpreter.call_function, ArmPassManager._transform
-
-    @wraps(transform)
-    def transforming(manager: Any, *args: Any, **kwargs: Any) -> Any:
-        with remembered({} if _known is None else _known):
-            return transform(manager, *args, **kwargs)
+    """From now on, passes evaluate an operator with the same operands once a run."""
+    call = torch.fx.Interpreter.call_function
 
     @wraps(call)
     def calling(self: Any, target: Any, args: Any, kwargs: Any) -> Any:
@@ -97,7 +102,19 @@ def evaluate_once() -> None:
         return _known[key]
 
     torch.fx.Interpreter.call_function = calling
-    ArmPassManager._transform = transforming
+    for owner, name in _RUNS:
+        setattr(owner, name, _remembering(getattr(owner, name)))
+
+
+def _remembering(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The same run, which remembers until its end what its passes evaluate."""
+
+    @wraps(run)
+    def running(*args: Any, **kwargs: Any) -> Any:
+        with remembered({} if _known is None else _known):
+            return run(*args, **kwargs)
+
+    return running
 
 
 @contextmanager
@@ -124,6 +141,9 @@ def _spell(value: Any, words: list[Any]) -> bool:
         shape, strides = tuple(value.shape), value.stride()
         words += (id(value.fake_mode), value.dtype, shape, strides, value.storage_offset(), value.device)
         return value.constant is None and all(type(size) is int for size in (*shape, *strides))
+    if kind is LoweredBackendModule:
+        words.append(value)  # by identity, and kept as long as what is remembered of it
+        return True
     if kind in _LITERALS:
         words += (kind, value)
         return True

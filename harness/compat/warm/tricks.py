@@ -132,6 +132,12 @@ def _evaluate_once() -> None:
     evaluate_once()
 
 
+def _decompose_what_is_there() -> None:
+    from harness.compat.warm.decomposing import decompose_what_is_there
+
+    decompose_what_is_there()
+
+
 def _cache(stage: str) -> None:
     from harness.compat.warm.stage_cache import enable
 
@@ -204,9 +210,16 @@ TRICKS: tuple[Trick, ...] = (
     ),
     Trick(
         "evaluated-once",
-        "each pass evaluates all nodes with fake tensors; the same operator with the very same operands is remembered",
+        "each pass evaluates all nodes with fake tensors, delegates included; the same operator with the very same "
+        "operands is remembered",
         "1.08",
         _evaluate_once,
+    ),
+    Trick(
+        "decomposed-once",
+        "a program is traced three times for its decompositions; here not again when there is nothing to decompose",
+        "?",
+        _decompose_what_is_there,
     ),
     Trick(
         "quantized-cached",

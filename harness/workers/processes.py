@@ -47,6 +47,8 @@ WORKER = (sys.executable, "-m", "harness.workers.worker")
 WITHOUT = "--without="
 """Begins an argument of a worker: the name of a trick that it leaves out (``harness.compat.warm.tricks``)."""
 GIB = 1 << 30
+_LARGE = 1 << 20
+"""Bytes from which on memory goes back to the system when it is freed."""
 _LOG_LINES = 200
 _WATCHED_EVERY = 0.2
 _STARTS = 4
@@ -246,6 +248,9 @@ def _environment(first_on_path: Path | None, scratch: str) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "TMPDIR": scratch,
         "TOKENIZERS_PARALLELISM": "false",
+        # glibc keeps what it has once freed for later; of a large model's tensors that is hundreds of megabytes
+        "MALLOC_MMAP_THRESHOLD_": str(_LARGE),
+        "MALLOC_TRIM_THRESHOLD_": str(_LARGE),
     }
     if first_on_path is not None:
         words = (str(first_on_path.resolve()), os.environ.get("PYTHONPATH", ""))

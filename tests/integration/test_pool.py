@@ -15,7 +15,7 @@ from generators.cases import draw_block
 from harness.campaign.campaign import write_case
 from harness.case.errors import CannotRun
 from harness.workers.pool import Pool
-from harness.workers.processes import Limits
+from harness.workers.processes import Limits, _environment
 from harness.workers.protocol import Task
 
 STAND_IN = (sys.executable, "-m", "tests.stand_in")
@@ -125,6 +125,24 @@ def test_what_a_dead_worker_leaves_in_its_temporary_folder_goes_with_it(tasks, t
     assert [*scratch.iterdir()] == []
 
 
+FREED = """\
+import os
+page = lambda: int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+before = page()
+bytearray(16 << 20)  # glibc keeps what is as large as the largest that was freed
+tensors = [b"x" * size for _ in range(20) for size in (8 << 20, 1 << 12)]
+del tensors[::2]
+print(page() - before)
+"""
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["as Python is", "as a worker is"])
+def test_what_a_worker_frees_of_large_tensors_goes_back_to_the_system(ours, tmp_path):
+    environment = _environment(None, str(tmp_path)) if ours else {}
+    held = subprocess.check_output([sys.executable, "-S", "-c", FREED], env=environment)
+    assert (int(held) < 40) == ours  # MiB of 160
+
+
 def test_a_worker_is_replaced_after_its_cases_and_when_it_has_grown(tasks):
     with pool(cases=2) as workers:
         pids = [result.fallback for result in workers.run(tasks(*["fine"] * 4))]
@@ -156,7 +174,7 @@ def test_a_worker_that_cannot_start_is_one_clear_line(tasks):
 def test_a_worker_ends_with_its_parent(tmp_path):
     script = (
         "import sys, time\n"
-        "from harness.workers.processes import Limits, start_worker\n"
+        "from harness.workers.processes import Limits, _environment, start_worker\n"
         "worker = start_worker(Limits(), command=(sys.executable, '-c', sys.argv[1]))\n"
         "print(worker.process.pid, flush=True)\n"
         "time.sleep(60)\n"

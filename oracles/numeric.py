@@ -25,16 +25,18 @@ with integers, on inputs from the whole range, and with the first operation that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from harness.case.arrays import Array
+from harness.case.case import Case
+from harness.case.place import Fact, Place
 from harness.case.wording import counted_as
 from harness.evidence.agreement import DIFFERS_FROM_TOSA, Difference, differences, legs_to_judge
 from harness.evidence.comparing import Comparison, compare, comparisons
-from harness.evidence.inspection.surroundings import seen_place
+from harness.evidence.inspection.surroundings import case_place, seen_place
 from harness.evidence.observation import Envelope, Mismatch, Observation, Oracle
 from harness.evidence.references import RUNTIMES, TOSA, place, reference_leg
 from harness.locate.delegate_mismatches import wrong_values
@@ -138,8 +140,15 @@ def _mismatch(
             "origin": worst.item.origin,
             "in_range": bool(in_range),
         },
-        place=seen_place({"steps": round(distance, 4), **_saturated(worst, got, wanted, observation)}),
+        place=_place_of(
+            leg, observation.case, {"steps": round(distance, 4), **_saturated(worst, got, wanted, observation)}
+        ),
     )
+
+
+def _place_of(leg: str, case: Case, seen: Mapping[str, Fact]) -> Place | None:
+    """What was seen; of a runtime's own wrong values with the whole graph, any operator of which may be the one."""
+    return case_place(case.graph, {**seen, "leg": leg}) if leg in RUNTIMES else seen_place(seen)
 
 
 def _saturated(worst: Comparison, got: Array, wanted: Array, observation: Observation) -> dict[str, int]:

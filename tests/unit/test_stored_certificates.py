@@ -32,6 +32,7 @@ NOT_MADE = {
     "replayed-writes-go-nowhere",
     "shared-conv-keeps-batch-norm",
     "split-partition-has-no-cycle",
+    "nearest-resize-doubles-by-size",
     "table-steps-fit-int16",
     "view-writes-reach-their-value",
     "written-int64-not-cast",

@@ -1,13 +1,14 @@
 """Places from graphs: the operators around a tensor, with their facts."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from harness.artifacts.tosa import SHAPE, TosaBlock, TosaOperator, TosaTensor
-from harness.case.case import Constant, Node
+from harness.case.case import Constant, Graph, Input, Node, TensorType
 from harness.case.place import INPUT
 from harness.evidence.inspection.surroundings import case_place, tosa_place
 from tests.unit.observations import CASE
@@ -132,6 +133,28 @@ def test_a_constant_of_another_rank_counts(shape: tuple[int, ...], facts: dict[s
     place = case_place(replace(CASE.graph, constants=(constant,), nodes=(node,)))
     assert place is not None
     assert facts.items() <= place.operators[0].facts.items()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "facts"),
+    [
+        ({"output": None, "factors": [2.25, 2.0]}, {"factor": 2.25, "doubled": 1}),
+        ({"args": [{"value": "x"}, None, [2.25, 2.25]], "kwargs": {}}, {"factor": 2.25, "doubled": 1}),
+        ({"output": None, "factors": [2.0, 2.0]}, {"factor": 2.0, "doubled": 0}),
+        ({"output": None, "factors": [1.4, 1.4]}, {"factor": 1.4, "doubled": 1}),
+        ({"output": None, "factors": [3.2, 3.2]}, {"factor": 3.2, "doubled": 0}),
+        ({"output": [4, 4], "factors": None}, {}),
+    ],
+)
+def test_an_upsample_says_whether_it_doubles_by_another_factor(attributes: Any, facts: dict[str, float]):
+    node = Node(name="n0", operator="upsample_nearest2d", inputs=("x",), attributes=attributes)
+    if "args" in attributes:  # a captured call knows what it returns
+        types = (TensorType((1, 1, 4, 4), "float32"),)
+        node = replace(node, operator="aten.upsample_nearest2d.vec", types=types)
+    place = case_place(Graph(inputs=(Input(name="x", shape=(1, 1, 2, 2)),), nodes=(node,), outputs=("n0",)))
+    assert place is not None
+    found = place.operators[0].facts
+    assert {name: found[name] for name in ("factor", "doubled") if name in found} == facts
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ result has as many elements), ``lead`` (elements of the first operand, also if t
 size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result
 leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands that are no constants have
 unlike shapes). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
-axes) and ``first_arange`` (the first operand that is no flag is a constant of equal steps).
+axes) and ``first_arange`` (the first operand that is no flag is a constant of equal steps); an upsample that is given
+factors has the largest as ``factor``, and ``doubled`` (1 if its result has as many elements as the operand along some
+axis after the channels, or twice as many, where that is not the factor).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
 what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
@@ -97,6 +99,8 @@ def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place |
         if operands and result is not None:
             found = _shape_facts([item.shape for item in operands], result.shape, operands[0].dtype, result.dtype)
         found |= dict(_numbers(node.attributes))
+        if plain_name(node.operator).startswith("upsample") and operands and result is not None:
+            found |= _by_factors(node.attributes, operands[0].shape[2:], result.shape[2:])
         read = [name for name in node.inputs if name in types]
         value = next((name for name in read if types[name].dtype != "bool"), "")
         found["ranks_differ"] = int(len({len(types[name].shape) for name in read}) > 1)
@@ -155,6 +159,16 @@ def _numbers(attributes: Mapping[str, Any]) -> Iterable[tuple[str, Fact]]:
             yield name, value
         elif isinstance(value, (list, tuple)) and value and all(isinstance(item, (int, float)) for item in value):
             yield name, max(value)
+
+
+def _by_factors(attributes: Mapping[str, Any], sizes: Sequence[int], results: Sequence[int]) -> dict[str, Fact]:
+    """Facts of an upsample, if it is given factors: drawn, or as the last argument of a captured call."""
+    factors = attributes.get("factors") or (attributes.get("args") or [None])[-1]
+    if not isinstance(factors, (list, tuple)) or len(factors) != len(sizes):
+        return {}
+    axes = zip(sizes, results, factors, strict=True)
+    doubled = any(result in (size, 2 * size) and result != size * factor for size, result, factor in axes)
+    return {"factor": max(factors), "doubled": int(doubled)}
 
 
 def _place(

@@ -10,6 +10,7 @@ import pytest
 from harness.case.errors import BadInput
 from harness.ethosu import run
 from harness.ethosu.accelerator import accelerator_named
+from harness.ethosu.limits import AN_OPERATION
 from harness.ethosu.machine import Execution, execute
 from harness.ethosu.records import StreamError, Unimplemented
 from tests.unit.ethosu.assembling import (
@@ -117,6 +118,15 @@ def test_a_loop_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("harness.ethosu.machine.MOST_REPEATED", 50)
     made = payload(U85, [("OP_BRANCH", {"condition": 0, "target": 0})])
     assert "50 operations since the first branch" in str(execute(made, [], U85).stopped)
+
+
+def test_more_operations_than_the_model_does_are_no_fault_of_the_stream() -> None:
+    made = payload(U55, [*_copy(), *_copy(), STOP], [io((1, 2, 2), 0)], [io((1, 2, 2), 64)], scratch=128)
+    most, enough = AN_OPERATION * 3 // 2, AN_OPERATION * 3
+    assert execute(made, [ARRAY], U55, most_work=enough).stopped is None
+    stopped = execute(made, [ARRAY], U55, most_work=most).stopped
+    assert isinstance(stopped, Unimplemented)
+    assert f"more work than {most} multiplications" in str(stopped)
 
 
 def test_a_branch_into_a_command_is_refused() -> None:

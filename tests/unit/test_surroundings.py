@@ -123,7 +123,7 @@ def test_a_case_s_whole_graph_is_a_place_in_which_every_operator_may_be_wrong():
 @pytest.mark.parametrize(
     ("shape", "facts"),
     [
-        ((4,), {"ranks_differ": 1, "broadcast": 0, "constants": 1}),
+        ((4,), {"ranks_differ": 1, "broadcast": 0, "lone": 0, "constants": 1}),
         ((1, 4), {"ranks_differ": 0, "broadcast": 0, "constants": 1}),
     ],
 )
@@ -133,6 +133,18 @@ def test_a_constant_of_another_rank_counts(shape: tuple[int, ...], facts: dict[s
     place = case_place(replace(CASE.graph, constants=(constant,), nodes=(node,)))
     assert place is not None
     assert facts.items() <= place.operators[0].facts.items()
+
+
+@pytest.mark.parametrize(
+    ("shape", "lone"),
+    [((1, 1), {"lone": 1, "broadcast": 1}), ((1, 4), {"lone": 0, "broadcast": 1}), ((4, 4), {"lone": 0})],
+)
+def test_an_operand_of_one_element_beside_a_larger_one_is_told(shape: tuple[int, ...], lone: dict[str, int]):
+    inputs = (Input(name="x", shape=(4, 4)), Input(name="y", shape=shape))
+    node = Node(name="n0", operator="maximum", inputs=("x", "y"))
+    place = case_place(Graph(inputs=inputs, nodes=(node,), outputs=("n0",)))
+    assert place is not None
+    assert lone.items() <= place.operators[0].facts.items()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ before the last two), ``depth``, ``out_depth`` (the last axis), ``elements``, ``
 result has as many elements), ``lead`` (elements of the first operand, also if that is a constant), ``ones`` (axes of
 size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result
 leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands that are no constants have
-unlike shapes). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
+unlike shapes) and ``lone`` (one of them has one element, another has more). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
 axes) and ``first_arange`` (the first operand that is no flag is a constant of equal steps); an upsample that is given
 factors has the largest as ``factor``, and ``doubled`` (1 if its result has as many elements as the operand along some
 axis after the channels, or twice as many, where that is not the factor).
@@ -265,6 +265,7 @@ def _shape_facts(
         "ones": sum(size == 1 for size in shape),
         "operands": len(operands),
         "broadcast": int(any(tuple(other) != tuple(shape) for other in operands[1:])),
+        "lone": int(1 in (sizes := {math.prod(operand) for operand in operands}) and len(sizes) > 1),
     }
 
 

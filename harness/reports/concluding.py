@@ -28,9 +28,6 @@ from harness.campaign.summary import by_cause
 from harness.case.case import Case
 from harness.case.errors import ArmdiffError, CannotRun
 from harness.case.reading import read_case
-from harness.reports.bugs import write_bug
-from harness.reports.bugs.verifying import TIME_LIMIT
-from harness.reports.bugs.writing import CASE
 from harness.reports.programs import keep, programs_of
 from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry
@@ -120,6 +117,9 @@ class Concluding:
 
     def _written(self, made: Minimized, smallest: Finding, name: str, left: float) -> Minimized:
         """Write the bug's folder, trying its script for so many seconds at most; what prevents it is told."""
+        from harness.reports.bugs import write_bug  # imports as much again as a campaign, for its end
+        from harness.reports.bugs.verifying import TIME_LIMIT
+
         folder, limit = self.options.out / BUGS / name, max(SHORTEST_TRY, min(TIME_LIMIT, left))
         try:
             repro = write_bug(folder, Path(made.case), smallest, minimized=made, corpus=self.corpus, timeout=limit)
@@ -130,6 +130,8 @@ class Concluding:
 
     def _keep(self, made: Minimized, pool: CaseRunner) -> None:
         """Put what the case compiles to beside its report, if it compiles. Workers elsewhere send no files."""
+        from harness.reports.bugs.writing import CASE
+
         if made.folder and isinstance(pool, Pool):
             folder = self.options.out / BUGS / made.folder
             files = programs_of(pool, folder / CASE, corrections=self.options.corrections)

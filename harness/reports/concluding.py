@@ -144,7 +144,7 @@ class Concluding:
         A case that was not drawn in this campaign (one of the database, a user's model) stays as it is.
         """
         from generators.cases import graph_digest
-        from generators.search import database_at, seed_of_run, shrunk
+        from generators.search import OutOfTime, database_at, seed_of_run, shrunk
 
         case = read_case(Path(finding.case))
         graph = graph_digest(case.graph)
@@ -161,7 +161,7 @@ class Concluding:
         def bucket(drawn: tuple[Case, ...]) -> str | None:
             nonlocal tries
             if time.monotonic() >= end or tries >= MOST_SHRINKING:
-                return None
+                raise OutOfTime
             tries += 1
             return finding.bucket if judge(drawn) == ["shows"] else None
 

@@ -37,6 +37,11 @@ _MOST_STORED = 200
 _ANY = (DEFAULT_TARGETS[0],)
 """Targets for draws of which only the graphs count."""
 
+
+class OutOfTime(BaseException):
+    """Raised by a judge whose time is over; no ``Exception``, which Hypothesis would take for a failure."""
+
+
 Drawn = tuple[Case, ...]
 """A graph's cases, one a target."""
 
@@ -120,7 +125,7 @@ def shrunk(
 
     :param graph: ``graph_digest`` of the graph.
     :param seed: that of the run that drew it (``seed_of_run``).
-    :param judge: the bucket that a graph's cases show, or None. After its time is over it should say None.
+    :param judge: the bucket that a graph's cases show, or None. It may raise ``OutOfTime``.
     :param database: where the smallest one is remembered.
     """
     reached = False
@@ -134,18 +139,16 @@ def shrunk(
         if not reached:
             return  # what the run drew before the graph is no part of the search
         key = "".join(str(case) for case in drawn)
-        if key not in verdicts:  # a verdict must not change when the time is over: Hypothesis asks again
+        if key not in verdicts:  # Hypothesis asks again
             verdicts[key] = judge(drawn)
         bucket = verdicts[key]
         if bucket is not None:
             smallest[:] = [drawn]
             raise bucket_exception(bucket)(bucket)
 
-    try:
+    with suppress(BucketFailure, OutOfTime):  # Hypothesis runs the smallest one once more at the end
         _search(visit, targets, database, [Phase.generate, Phase.shrink], seed=seed, examples=RUN)
-    except BucketFailure:
-        return smallest[0]  # Hypothesis runs the smallest one once more at the end
-    return None
+    return smallest[0] if smallest else None
 
 
 def _search(

@@ -213,6 +213,7 @@ def _work(module: str, words: Sequence[str], streams: tuple[int, int, int], env:
             os.dup2(stream, number)
             os.close(stream)
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate("rww"))
+        sys.stderr.reconfigure(line_buffering=True)  # as it is in any process
         sys.argv = [module, *words]
         os.environ.clear()
         os.environ.update(env)

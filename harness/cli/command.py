@@ -7,12 +7,13 @@ silences the text). 130: a signal ended it (``harness.case.interrupts``).
 
 What verbs share is in ``options`` (options and how they are read), ``environment`` (what is
 installed) and ``results`` (how a verb ends). A verb's module imports
-nothing that needs torch.
+nothing that needs torch, and is imported when the verb is asked for.
 """
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 import click
@@ -20,28 +21,39 @@ import click
 from harness import __version__
 from harness.case.errors import ArmdiffError
 from harness.case.interrupts import STATUS, again
-from harness.cli import (
-    bench,
-    bisect,
-    census,
-    certify,
-    check,
-    disasm,
-    doctor,
-    fuzz,
-    reduce,
-    replay,
-    report,
-    suite,
-    sweep,
-    table,
-    upstream,
-    vela,
+
+VERBS = (
+    "bench",
+    "bisect",
+    "census",
+    "certify",
+    "check",
+    "disasm",
+    "doctor",
+    "fuzz",
+    "reduce",
+    "replay",
+    "report",
+    "suite",
+    "sweep",
+    "table",
+    "upstream",
+    "vela",
 )
+"""Each is a module of this package and a command of that name in it."""
 
 
 class _Command(click.Group):
-    """Turns armdiff's own errors into one line and their exit status."""
+    """Imports a verb when it is asked for, and turns armdiff's own errors into one line and their exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*VERBS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        verb: click.Command = getattr(import_module(f"harness.cli.{cmd_name}"), cmd_name)
+        return verb
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -64,24 +76,3 @@ def main() -> None:
 
     Start with 'armdiff doctor', then 'armdiff fuzz --max-examples 20'.
     """
-
-
-for _verb in (
-    fuzz.fuzz,
-    suite.suite,
-    sweep.sweep,
-    check.check,
-    replay.replay,
-    vela.vela,
-    reduce.reduce,
-    report.report,
-    certify.certify,
-    table.table,
-    upstream.upstream,
-    bench.bench,
-    bisect.bisect,
-    census.census,
-    disasm.disasm,
-    doctor.doctor,
-):
-    main.add_command(_verb)

@@ -86,10 +86,12 @@ def patched_package(corrections: Sequence[Correction], patch: Path, scratch: Pat
         raise CannotRun("git is not installed, and a patch is certified with 'git apply'; install git") from None
     for package, module in {item.module.split(".")[0]: item.module for item in modules}.items():
         installed = next(folder for folder in file_of(module).parents if folder.name == package)
-        shutil.copytree(installed, site / package, copy_function=_link, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(installed, site / package, copy_function=_link)  # what is compiled is compiled for links, too
     for item in modules:
         file = site.joinpath(*item.module.split(".")[:-1], file_of(item.module).name)
         file.unlink()
+        for compiled in file.parent.glob(f"__pycache__/{file.stem}.*"):
+            compiled.unlink()
         shutil.copyfile(repository / _path(item), file)
     return site
 

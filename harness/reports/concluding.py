@@ -28,9 +28,6 @@ from harness.campaign.summary import by_cause
 from harness.case.case import Case
 from harness.case.errors import ArmdiffError, CannotRun
 from harness.case.reading import read_case
-from harness.reports.bugs import write_bug
-from harness.reports.bugs.verifying import TIME_LIMIT
-from harness.reports.bugs.writing import CASE
 from harness.reports.programs import keep, programs_of
 from harness.triage.buckets import any_family
 from harness.triage.corpus import Entry
@@ -120,6 +117,9 @@ class Concluding:
 
     def _written(self, made: Minimized, smallest: Finding, name: str, left: float) -> Minimized:
         """Write the bug's folder, trying its script for so many seconds at most; what prevents it is told."""
+        from harness.reports.bugs import write_bug  # imports as much again as a campaign, for its end
+        from harness.reports.bugs.verifying import TIME_LIMIT
+
         folder, limit = self.options.out / BUGS / name, max(SHORTEST_TRY, min(TIME_LIMIT, left))
         try:
             repro = write_bug(folder, Path(made.case), smallest, minimized=made, corpus=self.corpus, timeout=limit)
@@ -130,6 +130,8 @@ class Concluding:
 
     def _keep(self, made: Minimized, pool: CaseRunner) -> None:
         """Put what the case compiles to beside its report, if it compiles. Workers elsewhere send no files."""
+        from harness.reports.bugs.writing import CASE
+
         if made.folder and isinstance(pool, Pool):
             folder = self.options.out / BUGS / made.folder
             files = programs_of(pool, folder / CASE, corrections=self.options.corrections)
@@ -142,7 +144,7 @@ class Concluding:
         A case that was not drawn in this campaign (one of the database, a user's model) stays as it is.
         """
         from generators.cases import graph_digest
-        from generators.search import database_at, seed_of_run, shrunk
+        from generators.search import OutOfTime, database_at, seed_of_run, shrunk
 
         case = read_case(Path(finding.case))
         graph = graph_digest(case.graph)
@@ -159,7 +161,7 @@ class Concluding:
         def bucket(drawn: tuple[Case, ...]) -> str | None:
             nonlocal tries
             if time.monotonic() >= end or tries >= MOST_SHRINKING:
-                return None
+                raise OutOfTime
             tries += 1
             return finding.bucket if judge(drawn) == ["shows"] else None
 

@@ -16,9 +16,15 @@ WRONG = Path(__file__).parent / "wrong"
 pytestmark = pytest.mark.skipif(installed().get("executorch") != "1.5.1", reason="written for executorch 1.5.1")
 
 
+TARGETS = ("TOSA-1.0+INT", "ethos-u55-128")
+
+
 @pytest.fixture(scope="module")
 def pool(first_cases):
-    with forked_workers(), Pool(2) as workers:
+    """Workers; what is refused here is so on one target of each kind, and a third one costs as much."""
+    with pytest.MonkeyPatch.context() as fewer, forked_workers(), Pool(2) as workers:
+        for module in ("certifying", "rows"):
+            fewer.setattr(f"harness.campaign.certify.{module}.DEFAULT_TARGETS", TARGETS)
         yield workers
 
 
@@ -54,12 +60,10 @@ def test_widening_the_dtype_without_telling_the_parent_is_refused(pool, tmp_path
     assert "buffers/output-dtype-differs" in kinds(made.shown[0].corrected)
 
 
-@pytest.mark.parametrize(("name", "seed", "graphs"), [("skips_dequantizing", 1, 5), ("swaps_list_order", 10, 2)])
-def test_what_mends_its_own_case_and_breaks_others_is_refused_with_a_small_counterexample(
-    name, seed, graphs, pool, tmp_path
-):
-    """Seeds of which so few graphs are enough, be it those of the correction or those of all."""
-    made = refused(name, pool, tmp_path, seed=seed, graphs=graphs)
+@pytest.mark.parametrize(("name", "seed"), [("skips_dequantizing", 5), ("swaps_list_order", 12)])
+def test_what_mends_its_own_case_and_breaks_others_is_refused_with_a_small_counterexample(name, seed, pool, tmp_path):
+    """Seeds of which one graph is enough."""
+    made = refused(name, pool, tmp_path, seed=seed, graphs=1)
     assert made.why.startswith(("nothing else moved: ", "all corrections together: "))
     assert kinds(made.shown[0].corrected) == set()
     found = made.counterexample

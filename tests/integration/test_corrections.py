@@ -113,7 +113,7 @@ def test_the_exported_patch_gives_what_the_correction_gives(tmp_path):
     assert "diff --git a/backends/arm/_passes/insert_rescales_pass.py" in file.read_text()
     site = patched_package((item,), file, tmp_path / "scratch")
     corpus = [entry for entry in entries([default_corpus()]) if entry.name in item.entries]
-    plan = Plan((item,), corpus, 2, 0, tmp_path)
+    plan = Plan((item,), corpus, 1, 0, tmp_path)
     with PoolHere() as corrected, Pool(1, first_on_path=site) as patched, PoolHere() as stock:
         assert patch_difference(item, plan, corrected, patched) == ""
         assert "corrected" in patch_difference(item, plan, corrected, stock), "stock is another program"

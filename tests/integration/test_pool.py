@@ -1,4 +1,7 @@
-"""Workers that die, hang and grow, with a stand-in for the real one; and what a dead one's output is reduced to."""
+"""Workers that die, hang and grow, with a stand-in for the real one; and what a dead one's output is reduced to.
+
+Where nothing depends on how a process began or on what it weighs, it is a fork of this one.
+"""
 
 import contextlib
 import os
@@ -17,6 +20,7 @@ from harness.case.errors import CannotRun
 from harness.workers.pool import Pool
 from harness.workers.processes import Limits, _environment
 from harness.workers.protocol import Task
+from tests.forked import forked_workers
 
 STAND_IN = (sys.executable, "-m", "tests.stand_in")
 [CASE] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]
@@ -34,11 +38,18 @@ def tasks(tmp_path):
     return made
 
 
+@pytest.fixture
+def forked():
+    """Workers are forks of this process."""
+    with forked_workers():
+        yield
+
+
 def pool(jobs=1, **limits):
     return Pool(jobs, limits=Limits(**limits), command=STAND_IN)
 
 
-def test_whoever_asks_is_told_stages_and_the_end(tasks):
+def test_whoever_asks_is_told_stages_and_the_end(forked, tasks):
     told = []
     with Pool(1, command=STAND_IN, told=lambda task, stage, run: told.append((task.case, stage, run))) as workers:
         [task] = tasks("run again")
@@ -61,9 +72,11 @@ def buckets(findings):
         ("grow", "OutOfMemory", "the process grew beyond the memory limit"),
     ],
 )
-def test_each_way_to_die_is_a_finding_and_the_next_case_runs(tasks, note, kind, message):
+def test_each_way_to_die_is_a_finding_and_the_next_case_runs(request, tasks, note, kind, message):
+    if note not in ("signal SIGSEGV", "grow"):
+        request.getfixturevalue("forked")
     # only what hangs may run into the time limit: on a busy machine the others take seconds
-    with pool(seconds=1.5 if note == "hang" else 120.0, memory=400 << 20) as workers:
+    with pool(seconds=1.5 if note == "hang" else 120.0, **({"memory": 400 << 20} if note == "grow" else {})) as workers:
         died, fine = workers.run(tasks(note, "fine"))
     [finding] = died.findings
     assert (finding.oracle, finding.stage) == ("crash", "lower")
@@ -74,7 +87,7 @@ def test_each_way_to_die_is_a_finding_and_the_next_case_runs(tasks, note, kind, 
 
 
 @pytest.mark.parametrize("note", ["once signal SIGSEGV", "once exit 1"])
-def test_a_death_that_does_not_repeat_is_told_beside_the_answer(tasks, note):
+def test_a_death_that_does_not_repeat_is_told_beside_the_answer(forked, tasks, note):
     with pool() as workers:
         [result] = workers.run(tasks(note))
     assert result.legs == {"eager": "ran"}
@@ -82,7 +95,7 @@ def test_a_death_that_does_not_repeat_is_told_beside_the_answer(tasks, note):
     assert [item.oracle for item in result.unrepeated] == ["crash"]
 
 
-def test_a_death_that_repeats_with_other_words_is_a_silent_one(tasks):
+def test_a_death_that_repeats_with_other_words_is_a_silent_one(forked, tasks):
     with pool() as workers:
         noisy, silent = workers.run(tasks("once say what(): noise & signal SIGSEGV", "exit 3"))
     [finding] = noisy.findings
@@ -91,28 +104,28 @@ def test_a_death_that_repeats_with_other_words_is_a_silent_one(tasks):
     assert "what(): noise" in finding.detail
 
 
-def test_two_deaths_of_different_kinds_are_told_and_do_not_count(tasks):
+def test_two_deaths_of_different_kinds_are_told_and_do_not_count(forked, tasks):
     with pool() as workers:
         [result] = workers.run(tasks("once exit 4 & signal SIGSEGV"))
     assert result.findings == ()
     assert [item.message.split(" ")[0] for item in result.unrepeated] == ["exit", "SIGSEGV"]
 
 
-def test_a_worker_that_is_killed_from_outside_says_nothing_about_its_case(tasks):
+def test_a_worker_that_is_killed_from_outside_says_nothing_about_its_case(forked, tasks):
     with pool() as workers:
         [result] = workers.run(tasks("once signal SIGKILL"))
     assert (result.findings, result.unrepeated) == ((), ())
     assert result.legs == {"eager": "ran"}
 
 
-def test_a_case_whose_workers_are_always_killed_is_a_finding(tasks):
+def test_a_case_whose_workers_are_always_killed_is_a_finding(forked, tasks):
     with pool() as workers:
         [result] = workers.run(tasks("signal SIGKILL"))
     assert "SIGKILL" in result.findings[0].message
     assert "killed from outside" in result.findings[0].message
 
 
-def test_what_a_dead_worker_leaves_in_its_temporary_folder_goes_with_it(tasks, tmp_path, monkeypatch):
+def test_what_a_dead_worker_leaves_in_its_temporary_folder_goes_with_it(forked, tasks, tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
@@ -144,7 +157,7 @@ def test_what_a_worker_frees_of_large_tensors_goes_back_to_the_system(ours, tmp_
 
 
 def test_a_worker_is_replaced_after_its_cases_and_when_it_has_grown(tasks):
-    with pool(cases=2) as workers:
+    with forked_workers(), pool(cases=2) as workers:
         pids = [result.fallback for result in workers.run(tasks(*["fine"] * 4))]
     assert pids[0] == pids[1] != pids[2] == pids[3]
     with pool(resident=1) as workers:
@@ -152,7 +165,7 @@ def test_a_worker_is_replaced_after_its_cases_and_when_it_has_grown(tasks):
     assert pids[0] != pids[1]
 
 
-def test_closing_ends_workers_that_are_busy_and_starts_no_others(tasks):
+def test_closing_ends_workers_that_are_busy_and_starts_no_others(forked, tasks):
     with pool(jobs=2) as workers:
         waiting = threading.Thread(target=lambda: [*workers.run(tasks("hang", "hang", "hang"))], daemon=True)
         waiting.start()
@@ -212,7 +225,7 @@ def test_a_worker_s_stack_has_an_end_where_the_machine_s_has_none():
         assert subprocess.run(shell, capture_output=True, text=True, check=True).stdout == "True\n"
 
 
-def test_what_an_earlier_case_printed_is_not_a_death_s_output(tasks):
+def test_what_an_earlier_case_printed_is_not_a_death_s_output(forked, tasks):
     with pool() as workers:
         _, died = workers.run(tasks("say FATAL of somebody else", "exit 7"))
     [finding] = died.findings

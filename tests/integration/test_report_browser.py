@@ -208,17 +208,13 @@ def test_dark_mode_turns_the_page_over(measured):
         assert abs(brightness(ink) - brightness(ground)) > 400
 
 
-def test_the_browser_understands_the_page_as_it_was_written(report, tmp_path):
-    seen = browse(report, tmp_path, "--dump-dom")
+def test_the_browser_understands_the_page_as_it_was_written_and_draws_it(report, tmp_path):
+    picture = tmp_path / "page.png"
+    seen = browse(report, tmp_path, "--dump-dom", f"--screenshot={picture}")
     written = report.read_text()
     for tag in ("<article", "<svg", "<table", "<details", "<rect", "<figure", "<tr"):
         assert seen.count(tag) == written.count(tag), tag
     assert "2 new bugs" in re.search("<title>.*</title>", seen).group()
-
-
-def test_the_page_can_be_drawn(report, tmp_path):
-    picture = tmp_path / "page.png"
-    browse(report, tmp_path, f"--screenshot={picture}")
     data = picture.read_bytes()
     assert struct.unpack(">II", data[16:24]) == (PHONE, HIGH)
     assert len(data) > 10_000  # an empty page is far smaller

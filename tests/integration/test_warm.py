@@ -18,23 +18,26 @@ from harness.workers.pool import Pool
 from harness.workers.processes import WORKER, worker_command
 from harness.workers.protocol import EmitTask
 from tests.forked import forked_workers
-from tests.integration.conftest import linear_case, relu_join_case
+from tests.integration.conftest import relu_join_case
 
 CORPUS = Path(__file__).parents[2] / "corpus"
-ENTRIES = ("seeds/001-conv-relu-cat", "found/select-then-flatten-wrong-elements")
+ENTRY = "found/select-then-flatten-wrong-elements"
 
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
-    """Paths of cases: two by hand, one that is drawn, on every default target, and two of the corpus."""
+    """Paths of cases: one by hand, one that is drawn, on every default target, and one of the corpus.
+
+    ``armdiff bench`` holds every program that it makes against the plain one.
+    """
     folder = tmp_path_factory.mktemp("cases")
-    by_hand = [linear_case(DEFAULT_TARGETS[0]), relu_join_case(DEFAULT_TARGETS[1])]
+    by_hand = [relu_join_case(DEFAULT_TARGETS[1])]
     drawn = [case for graph in draw_block(3, 0, 1, DEFAULT_TARGETS) for case in graph]
     files = []
     for place, case in enumerate([*by_hand, *drawn]):
         files.append(folder / f"{place}-{case.target}.json")
         files[-1].write_bytes(encode_case(case))
-    return [*files, *(CORPUS / entry / "case.json" for entry in ENTRIES)]
+    return [*files, CORPUS / ENTRY / "case.json"]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +55,7 @@ def test_warm_and_cold_programs_are_the_same(cases, emitted):
     for file, warm, cold in zip(cases, *emitted, strict=True):
         compared += not warm.problem
         assert difference(warm, cold, read_case(file).target) == "", file
-    assert compared >= 6
+    assert compared == 5
 
 
 def test_a_kept_edge_program_lowers_to_the_same(observed):

@@ -366,6 +366,34 @@ def test_what_a_certificate_says_already_is_not_made_again(tmp_path):
         made(1)
 
 
+class Together:
+    """A pool in which a bug shows in stock alone, and more than one correction makes any case worse."""
+
+    def __init__(self, bucket):
+        self.bucket = bucket
+
+    def run(self, tasks):
+        for task in tasks:
+            yield CaseResult(case=task.case, findings=() if task.corrections else (finding(self.bucket),))
+
+    def compare(self, tasks):
+        for task in tasks:
+            rows = [
+                Comparison(variant=words, corrected=(finding(A),) if len(words) > 1 else (), same=len(words) == 1)
+                for words in task.variants
+            ]
+            yield Compared(case=task.case, comparisons=tuple(rows))
+
+
+def test_what_is_right_alone_and_breaks_others_together_is_refused(tmp_path):
+    [bug] = [item for item in entries([default_corpus()]) if item.name == "addmm-constant-bias-prepare"]
+    plan = Plan((find_correction("addmm-bias-get-attr"),), [bug], 1, 0, tmp_path)
+    [made] = Certifier(plan, Together(bug.expected.bucket), lambda line: None).certificates()
+    assert (made.verdict, made.why) == ("refused", "all corrections together: m")
+    assert [row.cases for row in made.moved if row.outcomes.get("worse")] == ["together"] * 3
+    assert made.counterexample.nodes == 1
+
+
 def test_a_certificate_from_before_graphs_were_counted_says_so():
     old = Certificate(
         name="c",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from generators.cases import draw_block, graph_digest
-from generators.search import Drawn, database_at, seed_of_run, shrunk, stored
+from generators.search import Drawn, OutOfTime, database_at, seed_of_run, shrunk, stored
 from harness.case.errors import BadInput
 
 TARGETS = ("TOSA-1.0+INT",)
@@ -85,12 +85,15 @@ def test_a_judge_out_of_time_keeps_the_smallest_so_far() -> None:
     def judge(item: Drawn) -> str | None:
         nonlocal tries
         tries += 1
-        return _has_conv(item) if tries < 6 else None
+        if tries == 6:
+            raise OutOfTime
+        return _has_conv(item)
 
     small = shrunk(graph_digest(drawn[0].graph), _seed(drawn), TARGETS, judge)
 
     assert small is not None
     assert _has_conv(small)
+    assert tries == 6
 
 
 def test_a_graph_that_does_not_show_again_is_none() -> None:

@@ -26,6 +26,7 @@ from harness.case.place import INPUT, Fact, Place
 from harness.case.target import parse_target
 from harness.evidence.inspection.surroundings import CONSTANTS, case_place, seen_place, tosa_place
 from harness.evidence.observation import CRASH, DelegateRecord
+from harness.evidence.references import RUNTIME, RUNTIMES
 from harness.triage.buckets import BUCKET_VERSION, kind_of_bucket
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, classified
@@ -48,7 +49,10 @@ WAYS: Mapping[str, tuple[Mapping[str, Fact], ...]] = {
     "stream/unwritten-output": ({"issue": "unwritten-output", "unwritten": 1},),
     **{
         f"stream/{kind}": ({"issue": kind},)
-        for kind in ("duplicate", "out-of-bounds", "unwritten-read", "weight-padding", "scale-padding", "stream-length")
+        for kind in (
+            *("duplicate", "out-of-bounds", "register-limit", "unwritten-read"),
+            *("weight-padding", "scale-padding", "stream-length"),
+        )
     },
 }
 """Kind of finding -> the ways in which an imaginary bug of Vela shows at a place: all that conditions ask for."""
@@ -97,7 +101,12 @@ def _imagined(
         if words[4] == VELA:
             continue
         family = f"{kind_of_bucket(bucket)} {words[4]}" if words[1] != CRASH else f"crash {words[3]}"
-        place = case_place(case.graph) if words[1] == CRASH else seen_place({"steps": 9.0})
+        if words[1] == CRASH:
+            place = case_place(case.graph)
+        elif words[4] == RUNTIMES[RUNTIME].replace(" ", "-"):
+            place = case_place(case.graph, {"steps": 9.0, "leg": RUNTIME})
+        else:
+            place = seen_place({"steps": 9.0})
         yield family, _finding(case, "/".join((*words[:5], own, *words[6:])), place)
 
 

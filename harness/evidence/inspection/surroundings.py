@@ -6,10 +6,11 @@ before the last two), ``depth``, ``out_depth`` (the last axis), ``elements``, ``
 result has as many elements), ``lead`` (elements of the first operand, also if that is a constant), ``ones`` (axes of
 size one), ``operands`` (that are no constants), ``constants``, ``readers`` and, as 0 or 1, ``output`` (its result
 leaves the graph), ``input`` (it reads an input of the graph), ``broadcast`` (its operands that are no constants have
-unlike shapes) and ``lone`` (one of them has one element, another has more). Nodes of a case's graph have ``ranks_differ`` (their operands, constants too, have unlike numbers of
-axes) and ``first_arange`` (the first operand that is no flag is a constant of equal steps); an upsample that is given
-factors has the largest as ``factor``, and ``doubled`` (1 if its result has as many elements as the operand along some
-axis after the channels, or twice as many, where that is not the factor).
+unlike shapes) and ``lone`` (one of them has one element, another has more). Nodes of a case's graph have
+``ranks_differ`` (their operands, constants too, have unlike numbers of axes) and ``first_arange`` (the first operand
+that is no flag is a constant of equal steps); an upsample that is given factors has the largest as ``factor``, and
+``doubled`` (1 if its result has as many elements as the operand along some axis after the channels, or twice as many,
+where that is not the factor).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
 what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height

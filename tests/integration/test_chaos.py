@@ -24,7 +24,7 @@ from tests.forked import ForkedProcess, forked_workers
 
 GRAPHS, KILLS = 8, 2
 CHAOS = (sys.executable, "-m", "tests.chaos_worker")
-SECONDS = 6.0
+SECONDS = 10.0
 """A hang's limit: a drawn case takes a second or two."""
 
 

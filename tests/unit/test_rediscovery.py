@@ -127,6 +127,21 @@ def test_campaigns_differ_in_what_they_draw(tmp_path):
     assert all({*drawn(name, campaign)} != {*cold} for name, campaign in others.items())
 
 
+def test_mutation_runs_mutants_and_is_the_same_in_pieces(tmp_path):
+    seed = corpus_folders()[0]
+    campaign = Campaign(sources=(str(next(seed.rglob("case.json"))),), workers=Timed)
+    campaign.go_on(asked(tmp_path / "whole", 6))
+    for seconds in (2, 6):
+        campaign.go_on(asked(tmp_path / "pieces", seconds))
+    whole, pieces = (read_run(tmp_path / name).done for name in ("whole", "pieces"))
+    names = [done.result.case.rpartition("/")[2] for done in whole]
+    assert names == [done.result.case.rpartition("/")[2] for done in pieces]
+    assert len({*names}) == 6
+    with pytest.raises(BadInput, match="course of other packages, targets or options"):
+        Campaign(workers=Timed).go_on(asked(tmp_path / "whole", 9))
+    assert CONTESTANTS["mutation"].cold
+
+
 @pytest.fixture(name="engine")
 def make_engine(monkeypatch):
     """An engine that judges every program clean, in 0.1 s each, and draws blocks of two; the blocks that it drew."""

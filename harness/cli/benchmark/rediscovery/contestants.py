@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.campaign.campaign import Options, Source, drawn_graphs, run_campaign
+from harness.campaign.mutating import UPSTREAM, mutated
 from harness.campaign.run_folder import INFO, Done, cut_half_line, mended, read_run
 from harness.case.errors import BadInput, CannotRun
 from harness.case.interrupts import Interrupted, deferred
@@ -111,17 +112,25 @@ class Campaign:
 
     :param steer: run only graphs in which operators meet for the first time.
     :param motifs: what graphs may begin with.
+    :param sources: what is mutated in the place of drawing (``harness.campaign.mutating``); none: graphs are drawn.
     """
 
     steer: bool = True
     motifs: Callable[[Sequence[Entry]], Sequence[Motif]] = cold_motifs
+    sources: tuple[str, ...] = ()
     workers: Callable[[int], CaseRunner] = field(default=Pool)
 
     def go_on(self, asked: Asked) -> None:
         """Run cases until the budget is spent; what had begun by then is part of it."""
         resume = (asked.folder / INFO).exists()
         options = Options(
-            asked.targets, max_examples=None, seed=asked.seed, out=asked.folder, resume=resume, steer=self.steer
+            asked.targets,
+            max_examples=None,
+            seed=asked.seed,
+            out=asked.folder,
+            resume=resume,
+            steer=self.steer,
+            sources=self.sources,
         )
         spent = [step.processor for step in campaign_steps(asked.folder, options)] if resume else []
 
@@ -129,17 +138,19 @@ class Campaign:
             spent.append(_own(result))
             asked.told(sum(spent), len(spent))
 
-        from generators.cases import draw_block
-
-        source = until(
-            drawn_graphs(options, partial(draw_block, motifs=self.motifs(asked.corpus))),
-            lambda: sum(spent) >= asked.seconds,
-        )
+        source = until(self._source(options, asked.corpus), lambda: sum(spent) >= asked.seconds)
         tally = run_campaign(options, asked.corpus, report, workers=self.workers, source=source)
         if tally.stopped:
             raise CannotRun(tally.stopped)
         if tally.interrupted:
             raise Interrupted(tally.interrupted)
+
+    def _source(self, options: Options, corpus: Sequence[Entry]) -> Source:
+        if self.sources:
+            return mutated(options, self.sources)
+        from generators.cases import draw_block
+
+        return drawn_graphs(options, partial(draw_block, motifs=self.motifs(corpus)))
 
 
 def until(source: Source, over: Callable[[], bool]) -> Source:
@@ -305,6 +316,7 @@ CONTESTANTS: Mapping[str, Contestant] = {
         _campaign("campaign", "as 'armdiff fuzz --time', without motifs written for one bug of the corpus", Campaign()),
         _campaign("no-steer", "as campaign, and every graph that is drawn runs (--no-steer)", Campaign(steer=False)),
         _campaign("no-motifs", "as campaign, and no graph begins with a motif", Campaign(motifs=no_motifs)),
+        _campaign("mutation", "as campaign, with mutants of upstream's tests", Campaign(sources=(UPSTREAM,))),
         _campaign("all-motifs", "as campaign, with all motifs", Campaign(motifs=all_motifs), cold=False),
         Contestant("vela", "'armdiff vela': TOSA programs, without PyTorch", (VELA,), Engine().go_on, engine_steps),
     )

@@ -187,7 +187,7 @@ def test_a_worker_that_cannot_start_is_one_clear_line(tasks):
 def test_a_worker_ends_with_its_parent(tmp_path):
     script = (
         "import sys, time\n"
-        "from harness.workers.processes import Limits, _environment, start_worker\n"
+        "from harness.workers.processes import Limits, start_worker\n"
         "worker = start_worker(Limits(), command=(sys.executable, '-c', sys.argv[1]))\n"
         "print(worker.process.pid, flush=True)\n"
         "time.sleep(60)\n"

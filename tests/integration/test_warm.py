@@ -28,7 +28,7 @@ ENTRY = "found/select-then-flatten-wrong-elements"
 def cases(tmp_path_factory):
     """Paths of cases: one by hand, one that is drawn, on every default target, and one of the corpus.
 
-    ``armdiff bench`` holds every program that it makes against the plain one.
+    ``armdiff bench --same`` holds many more against the plain ones.
     """
     folder = tmp_path_factory.mktemp("cases")
     by_hand = [relu_join_case(DEFAULT_TARGETS[1])]

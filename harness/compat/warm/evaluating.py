@@ -28,7 +28,11 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.program import _program
 from torch._subclasses import FakeTensor
 
-_LITERALS = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+_TOLD_BY_VALUE = (
+    *(bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format),
+    LoweredBackendModule,
+)
+"""What a key has as it is: literals, and delegates, which are equal to nothing else and live as long as the key."""
 
 Known = dict[tuple[Any, ...], Any]
 """Results by operator and operands."""
@@ -141,10 +145,7 @@ def _spell(value: Any, words: list[Any]) -> bool:
         shape, strides = tuple(value.shape), value.stride()
         words += (id(value.fake_mode), value.dtype, shape, strides, value.storage_offset(), value.device)
         return value.constant is None and all(type(size) is int for size in (*shape, *strides))
-    if kind is LoweredBackendModule:
-        words.append(value)  # by identity, and kept as long as what is remembered of it
-        return True
-    if kind in _LITERALS:
+    if kind in _TOLD_BY_VALUE:
         words += (kind, value)
         return True
     if kind is float:

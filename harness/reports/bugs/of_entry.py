@@ -23,14 +23,13 @@ def named(entry: Entry, findings: Sequence[Finding]) -> Finding | None:
     """The finding that an entry's status names, with the pass that it names (one run does not look for it)."""
     expected = entry.expected
     assert expected is not None
-    named_pass = pass_of(expected.bucket)
     for finding in findings:
         if any_pass(finding.bucket) == any_pass(expected.bucket):
-            same = finding.bucket == expected.bucket  # which spells "ExecuTorch runtime" with a hyphen
             return msgspec.structs.replace(
                 finding,
                 bucket=expected.bucket,
-                pass_name=finding.pass_name if same else named_pass,
+                # a bucket spells "ExecuTorch runtime" with a hyphen
+                pass_name=finding.pass_name if finding.bucket == expected.bucket else pass_of(expected.bucket),
                 measured={**_where_it_shows(expected, findings), **finding.measured},
             )
     return None

@@ -1,5 +1,7 @@
 """Upstream's tests as a campaign, without upstream: which files, which cases in which order, and the table."""
 
+from collections import Counter
+
 import msgspec
 import pytest
 from click.testing import CliRunner
@@ -206,13 +208,38 @@ def test_the_table_has_a_row_a_file_the_sum_and_the_reasons(rows):
     files, found = rows
     text = table.lines(found)
     assert [line.split()[0] for line in text[:5]] == ["test", "ops/a.py", "ops/b.py", "ops/c.py", "all"]
-    assert text[4].split() == ["all", "5", "3", "1", "1", "1", "-", "1", "1", "-", "3"]
-    assert text[6:9] == ["new and resembling findings are of:", f"  ops/a.py::t0{UPSTREAM}", ""]
-    assert text[9:] == ["refused:", "  2 tests: no tensors", "  1 test: cannot be collected"]
+    assert text[4].split() == ["all", "5", "3", "1", "-", "1", "1", "1", "-", "1", "-", "3"]
+    assert text[5:7] == ["", "judged: 1 of 3 cases (33.3 %)"]
+    assert text[8:11] == ["new and resembling findings are of:", f"  ops/a.py::t0{UPSTREAM}", ""]
+    assert text[11:] == ["refused:", "  2 tests: no tensors", "  1 test: cannot be collected"]
     data = table.as_data(found, files)
     assert (data[0]["judged"], data[1]["refused"]) == (1, {"no tensors": 2})
     assert data[0]["tests"][0]["cases"] == QUANTIZED
     assert data[0]["counting"] == {"ops/a.py::t0": "MLETORCH-1"}
+
+
+CRASHED = Unjudged(what="executorch failed", why="no kernel", leg="executorch")
+NOT_RUN = Unjudged(what="no leg ran the command stream", why="no stream")
+
+
+@pytest.mark.parametrize(
+    ("unjudged", "states", "column"),
+    [
+        ((CRASHED,), {"known"}, "stopped"),
+        ((CRASHED, NOT_RUN), {"known"}, "stopped"),
+        ((CRASHED,), set(), "unjudged"),
+        ((NOT_RUN,), {"known"}, "unjudged"),
+        ((CRASHED, Unjudged(what="aten.erfinv", why="no rule")), {"known"}, "unjudged"),
+        ((Unjudged(what="armdiff failed", why="a bug"),), {"new"}, "unjudged"),
+    ],
+)
+def test_a_case_that_a_crash_ends_is_stopped(unjudged, states, column):
+    assert table.outcomes(result("a", unjudged=unjudged), states) == ["cases", column, *states]
+
+
+def test_the_share_counts_what_a_crash_stopped():
+    counts = Counter({"cases": 5, "invalid": 1, "judged": 2, "stopped": 1})
+    assert table.share(counts) == "judged or stopped by a crash that is a finding (1): 3 of 4 cases (75.0 %)"
 
 
 # ---- the verb -------------------------------------------------------------------------------------------------------

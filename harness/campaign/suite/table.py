@@ -1,8 +1,9 @@
 """What became of upstream's tests: a row a test file, and the reasons for what was refused.
 
-A case is in one column or several: *judged* (every output of it was), *known*, *new*, *resembling* (it has such a
-finding), *unjudged* (something of it was not judged), *failed* (armdiff itself cannot run it) and *invalid* (its module
-fails in plain eager). A test is *refused* if there is no case of it.
+A case is in one column or several: *judged* (every output of it was), *stopped* (a crash, which is a finding of the
+case, left nothing to compare), *unjudged* (something else of it was not judged), *known*, *new*, *resembling* (it has
+such a finding), *failed* (armdiff itself cannot run it) and *invalid* (its module fails in plain eager). A test is
+*refused* if there is no case of it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 from harness.campaign.summary import counted
 from harness.case.wording import counted_as
 from harness.triage.findings import Finding
+from harness.triage.unjudged.execution import all_stopped
 from harness.workers.protocol import CaseResult, SuiteFile
 
-COLUMNS = ("cases", "judged", "known", "new", "resembling", "unjudged", "failed", "invalid")
+COLUMNS = ("cases", "judged", "stopped", "unjudged", "known", "new", "resembling", "failed", "invalid")
 
 
 @dataclass
@@ -80,7 +82,19 @@ def outcomes(result: CaseResult, states: set[str]) -> list[str]:
         return ["cases", "failed"]
     if result.invalid is not None:
         return ["cases", "invalid"]
-    return ["cases", "unjudged" if result.unjudged else "judged", *sorted(states)]
+    if not result.unjudged:
+        judged = "judged"
+    else:
+        judged = "stopped" if states and all_stopped(result.unjudged) else "unjudged"
+    return ["cases", judged, *sorted(states)]
+
+
+def share(counts: Counter[str]) -> str:
+    """How much of what has an answer in plain eager was judged, or ended in a crash that is reported."""
+    judged, stopped, valid = counts["judged"], counts["stopped"], counts["cases"] - counts["invalid"]
+    percent = 100 * (judged + stopped) / valid if valid else 100.0
+    crashed = f" or stopped by a crash that is a finding ({stopped})" if stopped else ""
+    return f"judged{crashed}: {judged + stopped} of {counted_as(valid, 'case')} ({percent:.1f} %)"
 
 
 def lines(found: Sequence[Row]) -> list[str]:
@@ -96,6 +110,7 @@ def lines(found: Sequence[Row]) -> list[str]:
         cells = (row.tests, *(row.counts[name] for name in COLUMNS), sum(row.refused.values()))
         told = (f"{cell or '-':>{len(name)}}" for name, cell in zip(head, cells, strict=True))
         table.append(f"{row.file:<{width}}  " + "  ".join(told))
+    table += ["", share(total.counts)]
     if total.counting:
         table += ["", "new and resembling findings are of:"]
         for test, why in total.counting.items():

@@ -6,7 +6,7 @@ says so once. But where no leg at all executed a command stream (or VGF payload)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from harness.locate.divergence import DelegateComparison
 
 OWN_FAULT = "armdiff failed"
+FAILED = " failed"
+"""Ends what names a compile or leg that failed: a crash, which is a finding."""
 NOT_MODELLED = "not in the functional model"
 CANNOT_RUN = "stream cannot be executed"
 REFUSED = "refused draws"
@@ -45,11 +47,17 @@ def of_failures(observation: Observation) -> Iterator[Unjudged]:
 def of_failure(case: Case, failure: Failure, leg: str = "") -> Unjudged:
     """A case, or a leg of it, that ended with an exception or died."""
     return Unjudged(
-        what=f"{leg or failure.stage} failed",
+        what=f"{leg or failure.stage}{FAILED}",
         why=_line(f"{failure.type}: {headline(failure.message)}"),
         leg=leg,
         outputs=outputs_of(case),
     )
+
+
+def all_stopped(items: Sequence[Unjudged]) -> bool:
+    """Whether nothing was unjudged of a case but what a failed compile or leg left without an answer."""
+    failures = {item.what for item in items if item.what.endswith(FAILED) and item.what != OWN_FAULT}
+    return bool(failures) and {item.what for item in items} <= failures | set(NO_ENGINE.values())
 
 
 def of_streams(observation: Observation) -> Iterator[Unjudged]:

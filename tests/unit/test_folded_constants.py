@@ -6,7 +6,7 @@ import pytest
 
 from harness.evidence.inspection.constants import _against, _bias, _data, _pad_value, _weight
 from harness.evidence.inspection.folding import folded
-from tests.unit.artifacts import block, call, constant, output, placeholder, quantize, trace, value
+from tests.unit.artifacts import block, call, constant, dequantize, output, placeholder, quantize, trace, value
 
 
 def verdict(dtype, low, high, stored, origin):
@@ -90,6 +90,26 @@ def test_an_integer_that_an_operator_reads_may_have_any_name_and_shape(stored, e
         ["x"], ["and"], [("BITWISE_AND", ("x", held.name), ("and",), {})], [value("x"), held, value("and")]
     )
     analysis = SimpleNamespace(trace=graph, block=graph_block, origins=SimpleNamespace(of={0: "and"}))
+    assert _data(analysis, held, graph_block.operators[0], folded(graph.start)).verdict == expected
+
+
+@pytest.mark.parametrize(("stored", "expected"), [([[-128]], "right"), ([[-127]], "unmatched")])
+def test_a_quantized_scalar_may_have_the_rank_of_the_other_operands(stored, expected):
+    """``tril``: where(mask, x, 0), whose zero a pass makes a tensor named after no node."""
+    graph = trace(
+        (
+            placeholder("x", shape=(2, 5)),
+            placeholder("mask", dtype="bool"),
+            placeholder("zero", 0.0),
+            quantize("codes", "%zero", 0.5, -128),
+            dequantize("number", "%codes", 0.5, -128),
+            call("where", "aten.where.self", "%mask", "%x", "%number"),
+            output("where"),
+        )
+    )
+    held = constant("made_by_a_pass", stored)
+    graph_block = block(["x"], ["where"], [("SELECT", ("x", held.name), ("where",), {})], [value("x"), held])
+    analysis = SimpleNamespace(trace=graph, block=graph_block, origins=SimpleNamespace(of={0: "where"}))
     assert _data(analysis, held, graph_block.operators[0], folded(graph.start)).verdict == expected
 
 

@@ -88,14 +88,18 @@ def of_quantization(analysis: Analysis, tensor: TosaTensor, operator: TosaOperat
 def is_operand(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, values: Mapping[str, Folded]) -> bool:
     """Is it a constant or a number that the operator's own node reads, as it is, in any shape?
 
-    The number of ``bitwise_and.Scalar``, or the ``alpha`` of a float addition.
+    The number of ``bitwise_and.Scalar``, the ``alpha`` of a float addition, or the codes of a scalar that a pass gave
+    the rank of the node's other operands.
     """
     start = made_for(analysis, operator)
     if start is None:
         return False
     stored = tensor.values()
     kinds = "f" if stored.dtype.kind == "f" else "iub"
-    wanted = [values[name] for name in start.refs if name in values and values[name].low.dtype.kind in kinds]
+    nodes = analysis.trace.start.nodes
+    codes = [nodes[name].refs[0] for name in start.refs if is_dequantize(nodes[name])]
+    read = [values[name] for name in (*start.refs, *codes) if name in values]
+    wanted = [item for item in read if item.low.dtype.kind in kinds]
     if any(same_elements(item.low, item.high, stored) for item in wanted):
         return True
     numbers = [item for item in (*start.args, *start.kwargs.values()) if isinstance(item, (int, float))]

@@ -1,6 +1,8 @@
 """``outputs``: the compiled program returns as many outputs as the module, of the same shape,
 dtype and order.
 
+The compiled program is held against the quantized module, and that against the float module in number and shape: its
+dtypes are the recipe's.
 Nothing is zipped before its length is known to agree. Order: if output i carries what the
 reference returned as output j and the other way round (as codes, where outputs are quantized), on
 every evaluation input, the outputs were swapped; equal outputs cannot tell and are left alone.
@@ -8,23 +10,26 @@ every evaluation input, the outputs were swapped; equal outputs cannot tell and 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from harness.case.arrays import Array
 from harness.case.wording import counted_as
+from harness.evidence.inspection.surroundings import case_place
 from harness.evidence.observation import Domain, Mismatch, Observation, Oracle
-from harness.evidence.references import RUNTIMES, compiled_legs, reference_leg
+from harness.evidence.references import EAGER, QUANTIZED, RUNTIMES, compiled_legs, reference_leg
 
 Runs = tuple[tuple[Array, ...], ...]
 
 
 def judge(observation: Observation) -> list[Mismatch]:
     """At most one mismatch a leg: the first of count, shape, dtype, order that is wrong; of runtimes their own only."""
+    found = _of_quantization(observation)
     name = reference_leg(observation)
     reference = observation.legs.get(name)
     if reference is None or not reference.ran:
-        return []
-    found = []
+        return found
     for leg_name, leg in compiled_legs(observation).items():
         if len(leg.outputs) != len(reference.outputs):
             found.append(
@@ -40,6 +45,19 @@ def judge(observation: Observation) -> list[Mismatch]:
         if wrong is not None and not (leg_name in RUNTIMES and any(item.kind == wrong[0] for item in found)):
             found.append(_mismatch(leg_name, name, *wrong))
     return found
+
+
+def _of_quantization(observation: Observation) -> list[Mismatch]:
+    """What annotation and conversion made of the module's outputs."""
+    eager, quantized = (observation.legs.get(name) for name in (EAGER, QUANTIZED))
+    if not eager or not quantized or not eager.ran or not quantized.ran:
+        return []
+    for got, wanted in zip(quantized.outputs, eager.outputs, strict=False):
+        wrong = _difference(got, wanted)
+        if wrong is not None and wrong[0] != "dtype":
+            found = _mismatch(QUANTIZED, EAGER, *wrong)
+            return [replace(found, stage="convert", place=case_place(observation.case.graph))]
+    return []
 
 
 def _difference(got: tuple[Array, ...], wanted: tuple[Array, ...]) -> tuple[str, str] | None:

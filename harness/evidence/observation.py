@@ -262,7 +262,7 @@ class Unjudged:
     unit: str = "elements"
 
 
-ReproForm = Literal["crash", "values", "quality", "unchanged", "borders", "zero_points", "stream"]
+ReproForm = Literal["crash", "values", "quality", "shapes", "unchanged", "borders", "zero_points", "stream"]
 
 
 @dataclass(frozen=True)

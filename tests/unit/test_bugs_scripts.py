@@ -48,6 +48,7 @@ FINDINGS = {
     "quality": found(
         "quality", "loss beyond quantization", "convert", excess=3.0, bound=1.5, input=0, unit="steps", output=0
     ),
+    "shapes": found("outputs", "shape", "convert", None, "quantized-eager output 0 has shape [1], expected []"),
     "unchanged": found("model-unchanged", "parameters changed in place", "prepare"),
     "borders": found("buffers", "delegate input dropped", "lower"),
     "zero_points": found("qparams", "zero point differs", "lower"),

@@ -41,6 +41,8 @@ SIGNAL = found("crash", "exception", "vela", None, "SIGSEGV during vela: no nati
     [
         (WRONG, "The compiled program of `conv2d -> maximum` for `TOSA-1.0+INT` returns wrong values "
                 "(3 of 4 elements, up to 9 steps off); they are right up to `NegPass`, and wrong after it."),
+        (found("outputs", "shape", "convert", None, "quantized-eager output 0 has shape [1], expected []"),
+         "The quantized graph of `conv2d -> maximum` for `TOSA-1.0+INT` returns outputs of wrong shape."),
         (ON_VELA, "Vela's command stream of `conv2d -> maximum` for `ethos-u55-128` returns wrong values "
                   "(5 of 8 elements, up to 250 units off)."),
         (msgspec.structs.replace(WRONG, pass_name="ExecuTorch runtime"),

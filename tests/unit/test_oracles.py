@@ -133,6 +133,20 @@ def test_outputs_sees_count_shape_and_dtype(outputs, kind):
     assert found.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("outputs", "kind"),
+    [((), "count"), ((np.zeros((1, 4), np.float32),), "shape"), ((np.zeros(4, np.int8),), None)],
+)
+def test_outputs_sees_what_quantization_makes_of_number_and_shape(outputs, kind):
+    """Its dtype is the recipe's."""
+    seen = replace(CLEAN, legs={"eager": CLEAN.legs["eager"], "quantized-eager": LegResult((outputs,))})
+    found = judge("outputs", seen)
+    assert [(item.kind, item.stage, item.legs) for item in found] == [
+        (kind, "convert", ("eager", "quantized-eager")) for _ in found
+    ]
+    assert bool(found) == (kind is not None)
+
+
 def test_outputs_sees_a_missing_run():
     [found] = judge("outputs", _with(CLEAN))
     assert found.kind == "runs"

@@ -30,6 +30,7 @@ NOT_MADE = {
     "inplace-arithmetic-writes-back",
     "movedim-shares-domain",
     "replayed-writes-go-nowhere",
+    "scalar-operand-adds-no-dimension",
     "shared-conv-keeps-batch-norm",
     "split-partition-has-no-cycle",
     "nearest-resize-doubles-by-size",

@@ -215,6 +215,8 @@ def _noise(finding: Finding, verified: Verified) -> str:
             "Both sides are integers: the TOSA reference model runs the very flatbuffer that Vela compiled, and a "
             "command stream has nothing to round differently. Every bit has to agree."
         )
+    if finding.kind == "shape":
+        return "Quantization may change values; it changes no shape."
     bound, distance, unit = (finding.measured.get(key) for key in ("bound", "distance", "unit"))
     if oracle_named(finding.oracle).form == "quality" or bound is None or distance is None:
         return "What quantization itself may do was derived from scales and weights; the difference is beyond it."

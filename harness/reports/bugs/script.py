@@ -7,6 +7,7 @@ the *form*:
 - ``crash``: an exception, or a signal that ends the process
 - ``values``: outputs of the lowered program (delegates on the TOSA reference model) against the quantized module
 - ``quality``: outputs of the quantized module against the float one
+- ``shapes``: number and shapes of the quantized module's outputs against the float one's
 - ``unchanged``: the user's module after it was quantized against before
 - ``borders``: what a program calls a delegate with against what its TOSA graph takes and returns
 - ``zero_points``: zero points of TOSA operators against those that PT2E chose
@@ -72,6 +73,8 @@ def form_of(finding: Finding) -> ReproForm:
     if finding.pass_name == "Vela" or finding.stage == VELA_STAGE:
         return "stream"
     form = oracle_named(finding.oracle).form
+    if finding.stage == "convert" and finding.kind in ("count", "shape"):
+        return "shapes"
     return "zero_points" if form == "values" and finding.kind == "zero point differs" else form
 
 
@@ -281,6 +284,7 @@ _CONTEXTS = {
     "crash": _crash,
     "values": _values,
     "quality": _quality,
+    "shapes": lambda case, finding: {"last": "convert"},
     "unchanged": lambda case, finding: {"last": "convert"},
     "borders": lambda case, finding: {"last": "lower"},
     "zero_points": lambda case, finding: {"last": "lower"},

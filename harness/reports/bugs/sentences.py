@@ -79,10 +79,11 @@ def what_is_wrong(case: Case, finding: Finding) -> str:
     share, size = _SHARE.search(finding.message), measured_size(finding.measured)
     amount = ", ".join(filter(None, (share and share[0], size and f"up to {size} off")))
     who = _TOOLS.get(finding.pass_name or "", "The compiled program of")
-    if oracle.form == "quality":
+    if oracle.form == "quality" or finding.stage == "convert":
         who = "The quantized graph of"
     after = f"; they are right up to `{blamed}`, and wrong after it" if blamed and blamed not in _TOOLS else ""
-    return f"{who} {module} for {target} returns wrong values ({amount or finding.kind}){after}."
+    what = "outputs of wrong shape" if finding.kind == "shape" else f"wrong values ({amount or finding.kind})"
+    return f"{who} {module} for {target} returns {what}{after}."
 
 
 def _what(finding: Finding) -> str:

@@ -26,7 +26,7 @@ from harness.locate.divergence.replaying import Move, Player, Store, program_of
 from harness.locate.divergence.stored import Stored
 from harness.locate.divergence.tracing import Owners, trace
 from harness.pipeline.legs.tosa_reference import ReferenceModelError
-from tests.unit.artifacts import block, value
+from tests.unit.artifacts import block, constant, value
 from tests.unit.ethosu.assembling import STOP, U55, Commands, feature_map, io, kernel, ofm, operation, payload
 
 SHAPE = (2, 4, 8)
@@ -290,6 +290,42 @@ def test_random_shifts_are_by_fewer_places_than_bits(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph)
     shifts = np.concatenate([draw.arrays[1] for draw in random_draws(b"", 8, 0)])
     assert set(shifts.tolist()) == set(range(32))
+
+
+@pytest.mark.parametrize(("scale32", "most"), [(True, (1 << 28) - 1), (False, 1 << 31)])
+def test_random_integers_are_such_that_a_rescale_is_defined(
+    monkeypatch: pytest.MonkeyPatch, scale32: bool, most: int
+) -> None:
+    """The reference model dies of a TABLE of what is not."""
+    tensors = [*(value(name, (64,), "INT32") for name in ("x", "moved")), constant("shifts", [29, 40]), value("y")]
+    operators = [
+        ("RESHAPE", ["x"], ["moved"], {}),
+        ("RESCALE", ["moved", "multipliers", "shifts", "zp", "zp"], ["y"], {"Scale32": scale32}),
+    ]
+    graph = TosaGraph((1, 0, 0), (block(["x"], ["y"], operators, tensors),))
+    monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph)
+    found = np.concatenate([draw.arrays[0] for draw in random_draws(b"", 8, 0)]).astype(np.int64)
+    assert (found.dtype, np.abs(found).max()) == (np.int64, most)
+
+
+def test_smaller_numbers_take_the_place_of_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TOSA does not define a sum that overflows. Of what the program was given nothing takes the place."""
+    large = np.array([0, -1, 3, 1 << 18, -(1 << 31), (1 << 31) - 1], np.int32)
+    monkeypatch.setattr(comparing, "payload_io", lambda *_: _Plain())
+    given = payload(U55, [*_step(0, 64, IFM_REGION=7), STOP], [io((6,), 0, 4)], [io((6,), 64, 4)])
+    asked = []
+
+    def defined(_: bytes, arrays: Any) -> Any:
+        asked.append(arrays[0].tolist())
+        if np.abs(arrays[0], dtype=np.int64).max() > 1 << 19:
+            raise ReferenceModelError("TOSA_UNPREDICTABLE")
+        return list(arrays)
+
+    monkeypatch.setattr(comparing, "run_flatbuffer", defined)
+    free = comparing.compare_delegate(b"", given, "ethos-u55-128", [Draw("one", (large,), free=True)])
+    assert (free.refused, asked) == ((), [large.tolist(), [0, -1, 3, 1 << 18, -(1 << 13), (1 << 13) - 1]])
+    kept = comparing.compare_delegate(b"", given, "ethos-u55-128", [Draw("one", (large,))])
+    assert kept.refused == ("one: TOSA_UNPREDICTABLE",)
 
 
 def test_a_draw_that_tosa_does_not_define_stops_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from harness.case.traits import TOSA_MOVING
 
 _INDEXING = ("GATHER", "SCATTER")
 _SHIFTING = ("ARITHMETIC_RIGHT_SHIFT", "LOGICAL_LEFT_SHIFT", "LOGICAL_RIGHT_SHIFT")
+_FEWER_BITS = 18
+_SMALL = 1 << (_FEWER_BITS + 1)
 _LIMITS = {"INT8": ("i1", 8), "INT16": ("i2", 16), "INT32": ("i4", 32), "INT48": ("i8", 48)}
 
 
@@ -27,10 +29,24 @@ class Draw(NamedTuple):
 
     :param arrays: in the order, shape and dtype of the TOSA graph's inputs, those included that
         nothing reads.
+    :param free: is it drawn at random, so that another may take its place?
     """
 
     name: str
     arrays: tuple[Array, ...]
+    free: bool = False
+
+
+def smaller(draw: Draw) -> Draw | None:
+    """A draw without large numbers, for a graph in which TOSA does not define what large ones give (a sum may
+    overflow); None if it has none, or was not drawn at random. What a graph divides by does not become 0 or -1."""
+    if not draw.free or all(np.abs(item, dtype=np.int64).max(initial=0) < _SMALL for item in draw.arrays):
+        return None
+    arrays = tuple(
+        item if item.dtype == np.bool_ else np.where(np.abs(item, dtype=np.int64) < _SMALL, item, item >> _FEWER_BITS)
+        for item in draw.arrays
+    )
+    return draw._replace(name=f"small {draw.name}", arrays=arrays)
 
 
 def random_draws(tosa: bytes, count: int, seed: int) -> tuple[Draw, ...]:
@@ -39,14 +55,14 @@ def random_draws(tosa: bytes, count: int, seed: int) -> tuple[Draw, ...]:
 
     Every second draw mixes the smallest and largest value, 0, -1 and 1 into half of its elements. An input that an
     INTDIV divides by has 1 in the place of 0 and -1, of which TOSA 1.0 says that they need not be taken (-1: for the
-    lowest number). Where a divisor, an index or a shift is computed, nothing is drawn: the reference model dies of one
-    that is out of range.
+    lowest number). An input that a RESCALE reads has no number for which TOSA defines no product. Where a divisor, an
+    index or a shift is computed, nothing is drawn: the reference model dies of one that is out of range.
 
     :raises BadInput: the flatbuffer is damaged, or has an input that is not of integers.
     """
     block = decode_tosa(tosa).main
     tensors = [block.tensors[name] for name in block.inputs]
-    divisors = _divisors(block)
+    divisors, limits = _divisors(block), _rescaled(block)
     rows = indexed_rows(block)
     if divisors is None or _computes_an_index(block):
         return ()
@@ -57,10 +73,10 @@ def random_draws(tosa: bytes, count: int, seed: int) -> tuple[Draw, ...]:
         arrays = tuple(
             _indices(generator, item, rows[item.name])
             if item.name in rows
-            else _divisible(values(generator, item), item.name in divisors)
+            else _divisible(_within(values(generator, item), limits.get(item.name)), item.name in divisors)
             for item in tensors
         )
-        draws.append(Draw(f"{name} integers {index}", arrays))
+        draws.append(Draw(f"{name} integers {index}", arrays, free=True))
     return tuple(draws)
 
 
@@ -78,6 +94,28 @@ def _divisors(block: TosaBlock) -> set[str] | None:
         elif producer.op != "CONST":
             return None
     return found
+
+
+def _rescaled(block: TosaBlock) -> dict[str, int]:
+    """The largest magnitude of each 32-bit input that a RESCALE reads, whatever moves it on the way.
+
+    ``apply_scale_32`` (TOSA 1.0) is defined for numbers of fewer bits than it shifts by. The reference model says so
+    of others, goes on with a number outside of the result's type, and dies where a TABLE reads it.
+    """
+    found: dict[str, int] = {}
+    for operator in block.operators:
+        if operator.op != "RESCALE" or block.tensors[operator.inputs[0]].dtype != "INT32":
+            continue
+        shifts = block.tensors[operator.inputs[2]]
+        if shifts.data and operator.attributes["Scale32"]:
+            limit = (1 << (int(shifts.values().min()) - 1)) - 1
+            for name in _moved_from(block, operator.inputs[0]):
+                found[name] = min(limit, found.get(name, limit))
+    return found
+
+
+def _within(values: Array, limit: int | None) -> Array:
+    return values if limit is None else np.clip(values, -limit, limit).astype(values.dtype)
 
 
 def _divisible(values: Array, divides: bool) -> Array:

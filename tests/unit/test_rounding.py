@@ -303,3 +303,10 @@ def test_without_rounding_a_number_at_the_end_of_a_domain_is_there_still():
     [envelope] = envelopes(_graph(function), (np.asarray([1.0], np.float32),), "quantization")
     assert envelope.unjudged == ()
     assert 0.0 <= envelope.high[0] < 1e-2
+
+
+def test_an_average_errs_with_every_element_of_its_window():
+    """Windows overlap: there are far more additions than elements."""
+    graph = _graph(lambda x: ATEN.avg_pool1d.default(DQ(Q(x, *SCALE), *SCALE), [1200], [1]))
+    [envelope] = envelopes(graph, (np.ones((1, 1, 1300), np.float32),), "rounding")
+    assert np.all(envelope.high - envelope.low >= 1200 * 2.0**-23)

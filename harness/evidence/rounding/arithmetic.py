@@ -7,6 +7,7 @@ that a recipe leaves in float (a normalization, softmax) is bounded by bounding 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -29,13 +30,23 @@ def summing(call: Call) -> Interval:
     operand = call.operands[0]
     cumulative = call.name == "cumsum"
     counted = operand.low.shape[int(call.args[1])] if cumulative and operand.low.dim() else 0
-    terms = counted or max(1, operand.low.numel() // max(1, result.low.numel()))
+    terms = counted or max(_window(call), operand.low.numel() // max(1, result.low.numel()))
     slack = call.of(lambda item: item.magnitude).abs() * FLOAT32_EPSILON * (terms + 2)
     if call.name == "avg_pool2d":
         slack = slack + freedom.pooled_average(operand, call.result_scale)
     if cumulative:  # lowered to a convolution with ones
         slack = slack + freedom.wide_accumulator(result.magnitude, call.operands)
     return result.widened(slack)
+
+
+def _window(call: Call) -> int:
+    """Elements that one average of a pool with a kernel is of; windows may overlap."""
+    if not call.name.startswith("avg_pool"):
+        return 1
+    given = call.args[1]
+    axes = 2 if call.name == "avg_pool2d" else 1
+    kernel = [given] if isinstance(given, int) else [*given]
+    return int(math.prod(kernel if len(kernel) == axes else kernel * axes))
 
 
 def resizing(call: Call) -> Interval:

@@ -6,7 +6,8 @@ bounded:
 
 * ``MOST_ELEMENTS`` in any array of an operation: a feature map, upscaled or padded, or weights. The
   model holds a handful of such arrays at once, of 8 bytes an element.
-* ``MOST_TAPS`` of a kernel (the largest pooling window of the hardware is 256 by 256).
+* ``MOST_TAPS`` of a kernel. The largest pooling window of Ethos-U55 and U65 is 256 by 256 (Vela's SUPPORTED_OPS.md); of
+  Ethos-U85 no limit is public, and Vela 5.1.0 gives it what TOSA allows.
 * ``MOST_RUNS`` of a DMA, and ``MOST_BYTES`` in all of them together.
 * ``MOST_REPEATED`` operations once a stream has branched (a loop that never ends).
 * ``MOST_WORK`` in a whole stream, in multiplications; other things count as what takes the same
@@ -21,7 +22,7 @@ import math
 from harness.ethosu.records import StreamError, Unimplemented
 
 MOST_ELEMENTS = 1 << 26
-MOST_TAPS = 1 << 16
+MOST_TAPS = 1 << 20
 MOST_RUNS = 1 << 20
 MOST_BYTES = 1 << 28
 MOST_REPEATED = 10_000

@@ -110,7 +110,7 @@ def kernel_of(registers: Registers) -> Kernel:
     dilation_x = registers.get(stride, "dilation_x") + 1
     reach_y, reach_x = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
     if reach_y * reach_x > MOST_TAPS:
-        raise StreamError(f"has a kernel of {reach_y}x{reach_x}; the largest that the hardware has is 256x256")
+        raise Unimplemented(f"has a kernel of {reach_y}x{reach_x}; the largest that is executed has {MOST_TAPS} taps")
     return Kernel(
         height=(reach_y - 1) // dilation_y + 1,
         width=(reach_x - 1) // dilation_x + 1,

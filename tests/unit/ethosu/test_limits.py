@@ -14,6 +14,7 @@ from harness.ethosu import machine
 from harness.ethosu.accelerator import Accelerator, accelerator_named
 from harness.ethosu.machine import execute
 from harness.ethosu.memory import SCRATCH_LIMIT
+from harness.ethosu.records import Unimplemented
 from tests.unit.ethosu.assembling import (
     STOP,
     U55,
@@ -68,8 +69,10 @@ def test_padding_counts() -> None:
     assert "a padded IFM of 127x255x65536 elements is more than" in _problem(made, U55)
 
 
-def test_kernels_are_no_larger_than_the_hardware_allows() -> None:
-    assert "has a kernel of 257x256" in _problem(_pool(U55, (1, 1, 1), **kernel(257, 256)), U55)
+def test_larger_kernels_are_not_implemented() -> None:
+    found = execute(_pool(U85, (1, 1, 1), **kernel(1025, 1024)), [np.arange(64, dtype=np.int8)], U85).stopped
+    assert isinstance(found, Unimplemented)
+    assert "has a kernel of 1025x1024; the largest that is executed has 1048576 taps" in str(found)
 
 
 def test_weights_count() -> None:

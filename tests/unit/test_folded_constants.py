@@ -75,6 +75,21 @@ def test_what_an_index_is_multiplied_by_is_a_product_of_sizes(stored, expected):
     assert judged.verdict == expected
 
 
+@pytest.mark.parametrize(("stored", "expected"), [([[0]], "right"), ([[1]], "unmatched")])
+def test_an_integer_division_that_rounds_down_compares_with_zero(stored, expected):
+    graph = trace((placeholder("x"), call("d", "aten.div.Tensor_mode", "%x", 9), output("d")))
+    judged = _against(SimpleNamespace(trace=graph), constant("aten_full_default", stored, "INT32"), "d", {})
+    assert judged.verdict == expected
+
+
+@pytest.mark.parametrize(("stored", "expected"), [([3, 3], "right"), ([4, 4], "wrong")])
+def test_a_tensor_of_integers_filled_with_a_number_holds_its_whole_part(stored, expected):
+    node = call("full", "aten.full_like.default", "%x", 3.2, shape=(2,), dtype="int32")
+    graph = trace((placeholder("x"), node, output("full")))
+    judged = _against(SimpleNamespace(trace=graph), constant("made", stored, "INT32"), "full", folded(graph.start))
+    assert judged.verdict == expected
+
+
 @pytest.mark.parametrize(("stored", "expected"), [([[[7]]], "right"), ([[[8]]], "unmatched")])
 def test_an_integer_that_an_operator_reads_may_have_any_name_and_shape(stored, expected):
     graph = trace(

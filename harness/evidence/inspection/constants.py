@@ -27,6 +27,7 @@ from harness.evidence.inspection.spelled_out import (
     is_operand,
     is_stride,
     is_window,
+    is_zero_of_floor,
     of_quantization,
     of_window,
 )
@@ -298,7 +299,8 @@ def _expanded(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappi
 def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:
     start = analysis.trace.start.nodes[origin]
     wanted = values.get(origin)
-    if wanted is None and (is_stride(tensor, start, analysis) or is_window(tensor, start)):
+    helps = is_stride(tensor, start, analysis) or is_window(tensor, start) or is_zero_of_floor(tensor, start)
+    if wanted is None and helps:
         return JudgedConstant(tensor.name, "right", origin=origin)
     if wanted is None:
         return JudgedConstant(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")

@@ -19,6 +19,7 @@ from harness.evidence.inspection.decisions import is_dequantize, is_quantize, qp
 
 TIE = 8 * 2.0**-24
 """Relative float32 error of a few operations: how near to a tie a code may go either way."""
+_FILLED = ("float32", "bool", "int8", "int16", "int32", "int64")
 _LIKE = {"full_like": None, "zeros_like": 0.0, "ones_like": 1.0}
 _COPIES = ("_to_dim_order_copy", "_clone_dim_order", "clone", "alias_copy", "lift_fresh_copy", "detach_copy")
 
@@ -117,9 +118,9 @@ def _crossed(node: NodeState, graph: Snapshot, found: Mapping[str, Folded]) -> F
 
 def _filled(node: NodeState, fill: float | None) -> Folded | None:
     value = node.args[1] if fill is None else fill
-    if not isinstance(value, (int, float)) or -1 in node.shape or node.dtype != "float32":
+    if not isinstance(value, (int, float)) or -1 in node.shape or node.dtype not in _FILLED:
         return None
-    array = np.full(node.shape, value, np.float32)
+    array = np.full(node.shape, value, np.dtype(node.dtype))
     return Folded(array, array)
 
 

@@ -50,6 +50,15 @@ def is_stride(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool:
     return stored.size > 0 and bool((stored == stored.flat[0]).all()) and int(stored.flat[0]) in products
 
 
+def is_zero_of_floor(tensor: TosaTensor, start: NodeState) -> bool:
+    """Is it the zero that quotients and signs are compared with, to round an integer division down?
+
+    ``INTDIV`` rounds to zero (DecomposeDivTensorModePass).
+    """
+    stored = tensor.values()
+    return base(start) == "div" and stored.dtype.kind in "iu" and not stored.any()
+
+
 def is_window(tensor: TosaTensor, start: NodeState) -> bool:
     """Is it the places of an unfold's windows, or a part of their sum (DecomposeUnfoldToGatherPass)?"""
     stored = tensor.values()

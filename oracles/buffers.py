@@ -41,7 +41,7 @@ from harness.evidence.delegate_io import (
     tosa_against_vela,
 )
 from harness.evidence.inspection.origins import call_made
-from harness.evidence.inspection.surroundings import tosa_place
+from harness.evidence.inspection.surroundings import CONSTANTS, seen_place, tosa_place
 from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle
 from harness.evidence.references import RUNTIMES, VGF
 from harness.evidence.vgf_payload import tosa_against_vgf
@@ -189,7 +189,11 @@ def _lowered(delegate: CalledDelegate, block: TosaBlock) -> Iterator[Mismatch]:
         tensors = [block.tensors[name] for name in block.outputs]
         packs = record.backend == VELA_BACKEND
         seen = [against_tosa(*pair, packs, "output") for pair in zip(delegate.tensors("output"), tensors, strict=True)]
-        yield from _grouped(delegate, "output", seen, block.outputs, "lower", _retyped(delegate, seen))
+        for found in _grouped(delegate, "output", seen, block.outputs, "lower", _retyped(delegate, seen)):
+            there = zip(block.outputs, seen, strict=True)
+            wrong = [block.producers.get(name) for name, item in there if item is not None and item.kind == found.kind]
+            constant = all(maker is not None and maker.op in CONSTANTS for maker in wrong)
+            yield replace(found, place=seen_place({"constant": int(constant)}))
         twice = duplicated(record.trace, block.outputs)
         if twice:
             yield Mismatch(

@@ -15,9 +15,11 @@ from harness.case.place import Place
 from harness.evidence.inspection.surroundings import case_place
 from harness.evidence.observation import CRASH, Failure, LoweringRecord, Mismatch, Observation, Oracle, headline
 from harness.evidence.references import RUNTIME
+from harness.evidence.undefined import written_twice
 from harness.triage.unjudged.execution import of_failures
 
 SIGNATURE_LENGTH = 120
+UNPREDICTABLE = "TOSA_UNPREDICTABLE"
 _SET = re.compile(r"\{([^{}]*)\}")
 _SUBSTITUTIONS = (
     (re.compile(r"TOSA-\d[\d.]*(?:\+\w+)*"), "TOSA"),  # the target's profile is not part of the cause
@@ -89,11 +91,14 @@ def _refused_kernel(failure: Failure, graph: Graph) -> Place | None:
 
 
 def judge(observation: Observation) -> list[Mismatch]:
-    """One mismatch a failure."""
+    """One mismatch a failure; none of what PyTorch leaves undefined and TOSA calls unpredictable."""
     if observation.failure is not None:
         return [_mismatch(observation.failure, None, observation)]
-    failed = ((name, leg.failure) for name, leg in observation.legs.items() if leg.failure)
-    return [_mismatch(failure, (name, name), observation) for name, failure in failed]
+    failed = {name: leg.failure for name, leg in observation.legs.items() if leg.failure}
+    if any(UNPREDICTABLE in item.message for item in failed.values()):
+        undefined = written_twice(observation.case.graph, observation.inputs)
+        failed = {name: item for name, item in failed.items() if not (undefined and UNPREDICTABLE in item.message)}
+    return [_mismatch(failure, (name, name), observation) for name, failure in failed.items()]
 
 
 ORACLE = Oracle(

@@ -106,7 +106,7 @@ def _imagined(
         elif words[4] == RUNTIMES[RUNTIME].replace(" ", "-"):
             place = case_place(case.graph, {"steps": 9.0, "leg": RUNTIME})
         else:
-            place = seen_place({"steps": 9.0})
+            place = seen_place({"steps": 9.0, "constant": 0})
         yield family, _finding(case, "/".join((*words[:5], own, *words[6:])), place)
 
 

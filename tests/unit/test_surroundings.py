@@ -277,3 +277,19 @@ def test_an_addition_says_by_which_whole_factors_its_operands_are_rescaled(
     assert place is not None
     found = place.operators[place.here[0]].facts
     assert {name: found[name] for name in ("factor", "factors_alike") if name in found} == facts
+
+
+@pytest.mark.parametrize(("out_pad", "padding"), [((-1, 0, -2, 5), 1), ((-2, 0, -2, 0), 0), ((0, -2, 1, 0), 3)])
+def test_a_transposed_convolution_says_how_the_one_that_it_turns_into_is_padded(out_pad, padding):
+    tensors = {
+        "x": TosaTensor("x", (1, 2, 2, 1), "INT8"),
+        "weight": TosaTensor("weight", (1, 3, 3, 1), "INT8", bytes(9)),
+        "y": TosaTensor("y", (1, 4, 4, 1), "INT32"),
+    }
+    made = [
+        TosaOperator(0, "CONST", (), ("weight",), {}),
+        TosaOperator(1, "TRANSPOSE_CONV2D", ("x", "weight"), ("y",), {"Stride": (1, 1), "OutPad": out_pad}),
+    ]
+    place = tosa_place(TosaBlock("main", ("x",), ("y",), tuple(made), tensors), ["y"], {})
+    assert place is not None
+    assert [item.facts["turned_pad"] for item in place.operators if item.op != "INPUT"] == [padding]

@@ -1,4 +1,4 @@
-"""Vela makes a wrong transposed convolution of a slice that is one column wide (Ethos-U55)
+"""Vela makes a wrong transposed convolution of a slice (Ethos-U55)
 
 Needs executorch 1.5.1, torch 2.13.0+cpu, torchao 0.18.0, ethos-u-vela 5.1.0, tosa-tools 2026.5.0.
 Exit status 1: the bug shows; 0: it does not. 3: it needs an Ethos-U to show.

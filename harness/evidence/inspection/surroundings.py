@@ -15,7 +15,8 @@ where that is not the factor).
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
 what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
 and width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
-0). CONV3D has ``planewise`` (along its depth one tap, stride 1 and no padding). Reductions and joins have ``axis``
+0). CONV3D has ``planewise`` (along its depth one tap, stride 1 and no padding), TRANSPOSE_CONV2D ``turned_pad`` (the
+padding in front of the convolution that it turns into, the larger of both axes). Reductions and joins have ``axis``
 (from the front), ``back`` (from the back, -1 is the last) and ``along`` (its elements). RESHAPE has ``last_kept`` (the
 last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
 in front of all others do). TRANSPOSE has ``moved`` (axes of more than one element that change their order),
@@ -305,6 +306,8 @@ def _window_facts(
     plane: dict[str, Fact] = {}
     if operator.op == "CONV3D":
         plane["planewise"] = int(kernel[0] == strides[0] == 1 and not any(pad[:2]))
+    if operator.op == "TRANSPOSE_CONV2D":
+        plane["turned_pad"] = max(size - 1 + out for size, out in zip(kernel, pad[::2], strict=True))
     return {
         **plane,
         "kernel": max(kernel, default=1),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from harness.case.arrays import Array
@@ -188,7 +189,8 @@ def value_origin(state: NodeState, graph: Mapping[str, NodeState], start: Snapsh
     A pass gives its helpers the metadata of the node that it rewrites: an unsqueeze ahead of a
     matrix product bears the product's mark. Such a helper has the value of what it reads, unless
     it selects: a split becomes slices, each with the value of one getitem; any other slice is a
-    part that no start node stands for.
+    part that no start node stands for. What leaves the operators that a pass made of a node, a linear's
+    convolution and the view behind it, has the node's value.
 
     :param graph: the snapshot that has the node.
     """
@@ -196,10 +198,19 @@ def value_origin(state: NodeState, graph: Mapping[str, NodeState], start: Snapsh
     same = marked is not None and base(marked).removesuffix("_with_indices") == base(state)  # RemoveGetItemPass
     if marked is None or state.op == "placeholder" or same or not state.refs:
         return state.origin
+    if _alone_leaves(state, marked, graph):
+        return state.origin
     if base(state) in ARRANGING:
         before = graph.get(state.refs[0])
         return value_origin(before, graph, start) if before is not None else None
     return _piece(state, marked, start) if base(marked) in SPLITS else None
+
+
+def _alone_leaves(state: NodeState, marked: NodeState, graph: Mapping[str, NodeState]) -> bool:
+    """Is it the only one of several operators with a node's mark that others read, and as large as that node?"""
+    group = {name for name, node in graph.items() if node.origin == state.origin and node.op == "call_function"}
+    read = {name for node in graph.values() if node.name not in group for name in node.refs}
+    return len(group) > 1 and group & read == {state.name} and prod(state.shape) == prod(marked.shape)
 
 
 def _piece(state: NodeState, split: NodeState, start: Snapshot) -> str | None:

@@ -1,5 +1,6 @@
 """Constants against what they were folded from: uint8 domains (INT8 in TOSA), helpers of passes, split-off biases."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -134,6 +135,7 @@ def test_the_kernel_that_a_cumsum_becomes_holds_ones(stored, expected):
     assert _weight(SimpleNamespace(), constant("kernel", [[stored]]), None, start, {}).verdict == expected
 
 
+@pytest.mark.parametrize("marked", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "held", "expected"),
     [
@@ -142,10 +144,12 @@ def test_the_kernel_that_a_cumsum_becomes_holds_ones(stored, expected):
         ("float32", ([[1]], "INT8"), "unmatched"),
     ],
 )
-def test_a_number_that_a_float_operator_reads_is_right_in_float_only(dtype, held, expected):
-    """In codes it would be right by chance."""
+def test_a_number_that_a_float_operator_reads_is_right_in_float_only(dtype, held, expected, marked):
+    """In codes it would be right by chance. The constant may have the mark of its operator."""
     node = call("sum", "aten.add.Tensor", "%x", "%y", dtype=dtype, kwargs={"alpha": 1.5, "other": 1})
-    graph = trace((placeholder("x"), placeholder("y"), node, output("sum")))
+    mark = replace(placeholder("made_by_a_pass"), origin="sum")
+    later = [("folding", (mark,))] if marked else []
+    graph = trace((placeholder("x"), placeholder("y"), node, output("sum")), *later)
     made = constant("made_by_a_pass", *held)
     graph_block = block(["y"], ["mul"], [("MUL", ("y", made.name), ("mul",), {})], [value("y"), made, value("mul")])
     analysis = SimpleNamespace(trace=graph, block=graph_block, origins=SimpleNamespace(of={0: "sum"}))

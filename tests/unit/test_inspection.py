@@ -167,6 +167,27 @@ def test_a_helper_has_the_value_of_what_it_reads_unless_it_selects():
     ]
 
 
+@pytest.mark.parametrize(
+    ("behind", "reader", "shape", "expected"),
+    [
+        ("aten.view_copy.default", "sum", (1,), "linear"),
+        ("aten.view_copy.default", "conv", (1,), None),  # it has a second way out
+        (SLICE, "sum", (2,), None),
+    ],
+)
+def test_what_alone_leaves_a_decomposed_node_has_its_value(behind, reader, shape, expected):
+    linear = call("linear", "aten.linear.default", "%a", "%w", shape=(1,))
+    start = snapshot(placeholder("a"), placeholder("w"), linear, output("linear"))
+    made = [
+        call("conv", "aten.conv2d.default", "%a", "%w", origin="linear", shape=(1, 1, 1, 1)),
+        call("view", behind, "%conv", [1], origin="linear", shape=shape),
+        call("sum", "aten.add.Tensor", "%view", "%a", origin="sum"),
+        call("other", "aten.abs.default", f"%{reader}", origin="other"),
+    ]
+    graph = {node.name: node for node in (*start.nodes.values(), *made) if node.name != "linear"}
+    assert value_origin(graph["view"], graph, start) == expected
+
+
 def test_a_code_near_a_tie_may_be_either_neighbour():
     exact = quantized(np.asarray([0.5, 0.4]), Qparams(1.0, 0, -128, 127, "int8"))
     assert (exact.low.tolist(), exact.high.tolist()) == ([0, 0], [1, 0])

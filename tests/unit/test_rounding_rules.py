@@ -132,6 +132,17 @@ def test_a_comparison_is_certain_only_where_the_intervals_do_not_overlap(kind):
     assert result.high.tolist() == [left, True, not left]
 
 
+@pytest.mark.parametrize(
+    ("kind", "low", "high"), [("add", [1, 3], [2, 4]), ("sub", [1, 1], [2, 2]), ("mul", [0, 2], [0, 3])]
+)
+def test_a_truth_value_beside_a_number_is_zero_or_one(kind, low, high):
+    first = Interval(torch.tensor([1.0, 2.0]).double(), torch.tensor([2.0, 3.0]).double())
+    second = Interval(torch.tensor([False, True]), torch.tensor([False, True]))
+    result = RULES[f"aten.{kind}"](Call(getattr(ATEN, kind).Tensor, (first, second), {}))
+    assert result.low.tolist() == pytest.approx(low, abs=1e-5)
+    assert result.high.tolist() == pytest.approx(high, abs=1e-5)
+
+
 def test_division_by_an_interval_around_zero_makes_no_claim():
     first = Interval(torch.tensor([1.0, 1.0]), torch.tensor([2.0, 2.0]))
     second = Interval(torch.tensor([-1.0, 1.0]), torch.tensor([1.0, 2.0]))

@@ -262,7 +262,10 @@ def _data(
         return _filler(analysis, tensor, origin)
     candidates = (origin, *_like(analysis, origin, values), *_expanded(analysis, tensor, origin, values))
     problems = [_against(analysis, tensor, name, values) for name in candidates]
-    return next((item for item in problems if item.verdict == "right"), problems[-1])
+    found = next((item for item in problems if item.verdict == "right"), problems[-1])
+    if found.verdict == "unmatched" and operator is not None and is_operand(analysis, tensor, operator, values):
+        return JudgedConstant(tensor.name, "right", origin=origin)  # the exponent of a power, which has its mark
+    return found
 
 
 def _filler(analysis: Analysis, tensor: TosaTensor, origin: str) -> JudgedConstant:

@@ -15,7 +15,16 @@ from typing import Any
 import torch
 
 from harness.evidence.rounding import freedom
-from harness.evidence.rounding.call import Call, Rule, as_interval, extremes, paired, unclaimed_where, with_slack
+from harness.evidence.rounding.call import (
+    Call,
+    Rule,
+    as_interval,
+    extremes,
+    numbers,
+    paired,
+    unclaimed_where,
+    with_slack,
+)
 from harness.evidence.rounding.interval import FLOAT32_EPSILON, Interval, ordered, unbounded_like
 
 
@@ -120,7 +129,7 @@ def _product(
 
 def adding(call: Call) -> Interval:
     """add and sub, with a scalar factor on the second operand."""
-    first, second = (as_interval(item) for item in call.args[:2])
+    first, second = numbers(*call.args[:2])
     factor = float(call.kwargs.get("alpha", 1.0))
     if call.name == "sub":
         factor = -factor
@@ -138,7 +147,7 @@ def _sum(first: Interval, second: Interval) -> Interval:
 def multiplying(call: Call) -> Interval:
     """Products of two operands; an operand with itself is a square."""
     first, second = call.args[:2]
-    return _square(first) if first is second else _times(as_interval(first), as_interval(second))
+    return _square(first) if first is second else _times(*numbers(first, second))
 
 
 def _times(first: Interval, second: Interval) -> Interval:
@@ -169,7 +178,7 @@ def _square(item: Interval) -> Interval:
 
 def dividing(call: Call) -> Interval:
     """Quotients, rounded or not, where the divisor keeps its sign; no claim elsewhere."""
-    first, second = (as_interval(item) for item in call.args[:2])
+    first, second = numbers(*call.args[:2])
     corners = [a / b for a in (first.low, first.high) for b in (second.low, second.high)]
     result: Interval = with_slack(extremes(corners), 6)
     rounded = {"floor": torch.floor, "trunc": torch.trunc}.get(call.kwargs.get("rounding_mode") or "")

@@ -103,6 +103,18 @@ def as_interval(item: Any) -> Interval:
     return Interval(value, value)
 
 
+def numbers(first: Any, second: Any) -> tuple[Interval, Interval]:
+    """Two operands of arithmetic; a truth value beside a number is 0 or 1."""
+    left, right = as_interval(first), as_interval(second)
+    if left.low.dtype == right.low.dtype:
+        return left, right
+    return _number(left), _number(right)
+
+
+def _number(item: Interval) -> Interval:
+    return item if item.low.dtype != torch.bool else Interval(item.low.double(), item.high.double())
+
+
 def extremes(corners: list[torch.Tensor]) -> Interval:
     """The smallest interval that holds all of several tensors; NaN means no claim."""
     stacked = torch.stack(torch.broadcast_tensors(*corners))

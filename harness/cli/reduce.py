@@ -38,7 +38,7 @@ from harness.cli.options import (
 from harness.cli.results import write_json
 from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
-from harness.reports.bugs.smallest import TOSA, keep_smallest
+from harness.reports.bugs.smallest import JSON, keep_smallest
 from harness.reports.programs import programs_of
 from harness.tosa.causes import Cause
 from harness.tosa.program import lines as program_lines
@@ -183,5 +183,5 @@ def _program_listing(folder: Path, cause: Cause) -> list[str]:
     return [
         "    the smallest TOSA program that shows it:",
         *(f"      {line}" for line in program_lines(cause.program)),
-        f"    again: armdiff vela {folder / TOSA} --accelerator {cause.finding.target}",
+        f"    again: armdiff vela {folder / JSON} --accelerator {cause.finding.target}",
     ]

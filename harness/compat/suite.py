@@ -3,6 +3,8 @@
 ``executorch.backends.arm.test`` is in the wheels (seen in 1.5.1) and needs pytest. A test builds a pipeline (a class
 of ``tester.test_pipeline``) of a module, inputs and a target, adapts it, and calls ``run``. Here the tests run in
 pytest, and ``run`` hands over what the pipeline holds and ends the test: no stage and no assertion of upstream's runs.
+Of a test that runs no pipeline the subject is the first module that it exports, with the quantizer that it annotates
+with, where it ends as well; without a quantizer it runs to its end, and its module stays float.
 
 What is taken away from the tests: skips for want of a tool that armdiff does not use (Vulkan's model converter).
 What upstream marks as an expected failure is a subject like any other, with upstream's reason.
@@ -12,6 +14,8 @@ Imports torch and executorch: only worker processes import this module.
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -118,27 +122,32 @@ class _Collector:
         from executorch.backends.arm.test.tester import test_pipeline as pipelines
 
         taken: list[Any] = []
+        exported = _Exported()
 
         def take(pipeline: Any, *args: Any, **kwargs: Any) -> None:
             taken.append(pipeline)
             raise _Taken
 
         kinds = [kind for kind in vars(pipelines).values() if isinstance(kind, type) and "run" in vars(kind)]
-        why = "it runs no pipeline"
+        why = "it runs no pipeline and exports no module"
         with ExitStack() as stack:
             for kind in kinds:
                 stack.enter_context(mock.patch.object(kind, "run", take))
+            stack.enter_context(exported.watching())
             try:
-                return (yield)
+                yield
             except _Taken:
-                self._take(pyfuncitem, taken[0])
+                pass
             except pytest.skip.Exception as reason:
                 why = f"upstream skips it: {reason}"
-            except Exception as error:  # noqa: BLE001 - whatever upstream's test raises before its pipeline runs
+            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - whatever upstream's test raises
                 why = f"raises before its pipeline runs: {type(error).__name__}: {_first_line(error)}"
-            finally:
-                if not taken:
-                    self.missed.append(Missed(_name(pyfuncitem), why))
+        if taken:
+            self._take(pyfuncitem, taken[0])
+        elif exported.module is not None:
+            self._take_exported(pyfuncitem, exported)
+        else:
+            self.missed.append(Missed(_name(pyfuncitem), why))
         return True  # type: ignore[return-value]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -149,11 +158,9 @@ class _Collector:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
-            self.missed.append(Missed(report.nodeid, f"cannot be collected: {str(reason).strip().splitlines()[-1]}"))
+            self.missed.append(Missed(report.nodeid, _uncollected(str(reason))))
 
     def _take(self, item: pytest.Item, pipeline: Any) -> None:
-        marks = [mark for mark in item.iter_markers("xfail") if all(mark.args) and mark.kwargs.get("condition", True)]
-        reasons = [str(mark.kwargs.get("reason", "")) for mark in marks if not _for_want_of_a_tool(mark)]
         tester = pipeline.tester
         target, recipe, other = _meant(pipeline)
         self.visit(
@@ -164,14 +171,78 @@ class _Collector:
                 target=target,
                 recipe=recipe,
                 other=other,
-                expected=next(iter(reasons), None),
+                expected=_expected(item),
                 dynamic_shapes=tester.dynamic_shapes,
             )
         )
 
+    def _take_exported(self, item: pytest.Item, exported: _Exported) -> None:
+        assert exported.module is not None
+        recipe, other = ("float", "") if exported.quantizer is None else _recipe_by(exported.quantizer, None)
+        target = "TOSA-1.0+FP" if recipe == "float" else "TOSA-1.0+INT"
+        subject = Subject(_name(item), exported.module, exported.inputs, target, recipe, other, _expected(item))
+        self.visit(subject)
+
+
+@dataclass
+class _Exported:
+    """The first module that a test exports, as it was then, and the first quantizer that it annotates with."""
+
+    module: torch.nn.Module | None = None
+    inputs: tuple[Any, ...] = ()
+    quantizer: Any = None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look on at what a test does."""
+        from executorch.backends.arm.quantizer import TOSAQuantizer
+        from torch.export import _trace
+
+        export, annotating = _trace._export, TOSAQuantizer.transform_for_annotation
+
+        def exporting(mod: Any, args: Any, kwargs: Any = None, *rest: Any, **words: Any) -> Any:
+            if self.module is None and isinstance(mod, torch.nn.Module) and not kwargs:
+                self.module, self.inputs = _copy(mod), tuple(args)
+            return export(mod, args, kwargs, *rest, **words)
+
+        def annotate(quantizer: Any, model: Any) -> Any:
+            if self.module is not None:
+                self.quantizer = quantizer
+                raise _Taken
+            return annotating(quantizer, model)
+
+        with (
+            mock.patch.object(_trace, "_export", exporting),
+            mock.patch.object(TOSAQuantizer, "transform_for_annotation", annotate),
+        ):
+            yield
+
+
+def _copy(module: torch.nn.Module) -> torch.nn.Module:
+    """The module as it is now, since the test may train or cast it; the module itself if it cannot be copied."""
+    try:
+        return copy.deepcopy(module)
+    except Exception:  # noqa: BLE001 - whatever a test's own objects raise
+        return module
+
+
+def _expected(item: pytest.Item) -> str | None:
+    """Upstream's reason why a test is expected to fail."""
+    marks = [mark for mark in item.iter_markers("xfail") if all(mark.args) and mark.kwargs.get("condition", True)]
+    reasons = [str(mark.kwargs.get("reason", "")) for mark in marks if not _for_want_of_a_tool(mark)]
+    return next(iter(reasons), None)
+
 
 def _name(item: pytest.Item) -> str:
     return item.nodeid
+
+
+def _uncollected(reason: str) -> str:
+    """Why pytest cannot collect a file, by the last line of what it says."""
+    last = reason.strip().splitlines()[-1].removeprefix("E").strip()
+    if missing := re.search(r"No module named '([^']+)'", last):
+        return f"its file needs the Python module {missing[1]}, which is not installed; install it beside armdiff"
+    return f"cannot be collected: {last}"
 
 
 def _for_want_of_a_tool(mark: pytest.Mark) -> bool:
@@ -206,11 +277,17 @@ def _recipe(pipeline: Any) -> tuple[str, str]:
     quantize = stage.args[0] if stage.args else None
     if quantize is None or quantize.quantizer is None:
         return "a8w8", "quantizes by a stage of its own"
-    quantizer = quantize.quantizer
+    return _recipe_by(quantize.quantizer, quantize.quantization_config)
+
+
+def _recipe_by(quantizer: Any, configured: Any) -> tuple[str, str]:
+    """What a quantizer means; ``configured`` where it has no configuration of its own."""
     held = getattr(quantizer, "quantizer", quantizer)  # seen in 1.5.1: a quantizer wraps the one of its API version
     configuration = getattr(held, "global_config", None)
     if configuration is None:
-        configuration = quantize.quantization_config
+        configuration = configured
+    if configuration is None:
+        return "a8w8", "quantizes chosen operators alone"
     return _recipe_of(configuration, getattr(held, "io_config", None))
 
 

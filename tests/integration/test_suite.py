@@ -9,17 +9,22 @@ from click.testing import CliRunner
 from harness.campaign.run_folder import read_run
 from harness.case.errors import BadInput
 from harness.cli.command import main
-from harness.compat.suite import Missed, collect
+from harness.compat.suite import Subject, _uncollected, collect
 from harness.compat.suite_files import upstream_tests
+
+NOTHING = "it runs no pipeline and exports no module"
 
 
 @pytest.fixture(scope="module")
 def taken():
-    words = ("test_split_tensor_", "test_split_a16w8_", "test_sigmoid_16a8w_tosa_INT", "test_reduce_all_tosa_FP[rank1")
+    words = ("test_split_tensor_", "test_split_a16w8_", "test_sigmoid_16a8w_tosa_INT")
     found = []
-    paths = ["ops/test_split.py", "ops/test_sigmoid.py", "ops/test_all.py"]
-    missed = collect(paths, found.append, wanted=lambda test: any(word in test for word in words))
-    return found, missed
+    collect(
+        ["ops/test_split.py", "ops/test_sigmoid.py"],
+        found.append,
+        wanted=lambda test: any(word in test for word in words),
+    )
+    return found
 
 
 def meant(found, word):
@@ -27,23 +32,43 @@ def meant(found, word):
 
 
 def test_every_pipeline_of_a_test_file_is_taken_with_what_the_test_means(taken):
-    found, _ = taken
-    assert meant(found, "split_tensor_tosa_FP") == {("TOSA-1.0+FP", "float")}
-    assert meant(found, "split_tensor_tosa_INT") == {("TOSA-1.0+INT", "a8w8")}
-    assert meant(found, "split_tensor_u85_INT") == {("ethos-u85-128", "a8w8")}
-    assert meant(found, "split_a16w8_u55") == {("ethos-u55-128", "a16w8")}
-    assert meant(found, "sigmoid_16a8w") == {("TOSA-1.0+INT", "a16w8,per-tensor")}
-    assert meant(found, "split_tensor_vgf_no_quant") == {("TOSA-1.0+FP+bf16", "float")}
-    assert all(isinstance(subject.model, torch.nn.Module) for subject in found)
-    assert all(isinstance(subject.inputs[0], torch.Tensor) for subject in found)
+    assert meant(taken, "split_tensor_tosa_FP") == {("TOSA-1.0+FP", "float")}
+    assert meant(taken, "split_tensor_tosa_INT") == {("TOSA-1.0+INT", "a8w8")}
+    assert meant(taken, "split_tensor_u85_INT") == {("ethos-u85-128", "a8w8")}
+    assert meant(taken, "split_a16w8_u55") == {("ethos-u55-128", "a16w8")}
+    assert meant(taken, "sigmoid_16a8w") == {("TOSA-1.0+INT", "a16w8,per-tensor")}
+    assert meant(taken, "split_tensor_vgf_no_quant") == {("TOSA-1.0+FP+bf16", "float")}
+    assert all(isinstance(subject.model, torch.nn.Module) for subject in taken)
+    assert all(isinstance(subject.inputs[0], torch.Tensor) for subject in taken)
 
 
 def test_a_missing_fvp_is_no_expected_failure(taken):
-    assert {subject.expected for subject in taken[0] if "u85" in subject.test} == {None}
+    assert {subject.expected for subject in taken if "u85" in subject.test} == {None}
 
 
-def test_a_test_without_a_pipeline_is_told(taken):
-    assert taken[1] == [Missed("ops/test_all.py::test_reduce_all_tosa_FP[rank1_dim0]", "it runs no pipeline")]
+def test_a_test_without_a_module_is_told():
+    missed = collect(["misc/test_compile_spec.py"], lambda subject: None, wanted=lambda test: "u55_INT" in test)
+    assert {item.why for item in missed} == {NOTHING}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("...\nE   ModuleNotFoundError: No module named 'transformers'", "needs the Python module transformers"),
+        ("E   SyntaxError: invalid syntax", "cannot be collected: SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_file_that_cannot_be_collected_says_what_it_needs(said, told):
+    assert told in _uncollected(said)
+
+
+def test_a_test_without_a_pipeline_gives_the_module_that_it_exports_and_the_quantizer_that_it_annotates_with():
+    found: list[Subject] = []
+    missed = collect(["misc/test_qat_training_loop.py", "passes/test_decompose_linear_pass.py"], found.append)
+    assert missed == []
+    told = [(subject.target, subject.recipe, type(subject.model).__name__) for subject in found]
+    assert told == [("TOSA-1.0+INT", "a8w8", "MLP"), ("TOSA-1.0+FP", "float", "Linear")]
+    assert [subject.inputs[0].shape[-1] for subject in found] == [1, 16]
 
 
 def test_a_path_that_is_none_is_refused_in_one_line():
@@ -71,7 +96,7 @@ def test_the_verb_judges_what_the_tests_are_about_and_says_what_it_could_not_tak
     assert (first["file"], first["cases"], first["judged"]) == ("ops/test_abs.py", 2, 2)
     assert second["cases"] == second["judged"] > 0
     assert {"no chosen target takes its recipe, float"} == {*first["refused"]}
-    assert {*third["refused"]} == {"it runs no pipeline"}
+    assert {*third["refused"]} == {NOTHING}
     assert data["problems"] == []
     by_test = {test["test"]: test["cases"] for test in first["tests"]}
     assert by_test["ops/test_abs.py::test_abs_tosa_INT[zeros]"] == by_test["ops/test_abs.py::test_abs_u55_INT[zeros]"]

@@ -160,13 +160,15 @@ def _decided(operator: TosaOperator, origins: Origins, trace: PassTrace, block: 
     """PT2E's decision for what an operator writes, if that is the result of its group.
 
     Operators that only move elements decide nothing: passes carry them across others, into domains
-    that are not their own. What they hand on is judged at the graph's outputs. Nor do those that hand
+    that are not their own, also the transpose that has the mark of the quantize node behind a change of memory
+    format. What they hand on is judged at the graph's outputs. Nor do those that hand
     on a constant in which equal codes of several domains were merged (FuseEqualPlaceholdersPass).
     """
     origin = origins.of[operator.index]
     if origin is None or not operator.outputs or operator.outputs[0] not in origins.results(origin):
         return None
-    if base(trace.start.nodes[origin]) in MOVERS or _moves_merged(operator, block):
+    start = trace.start.nodes[origin]
+    if base(start) in MOVERS or (is_quantize(start) and operator.op in TOSA_MOVING) or _moves_merged(operator, block):
         return None
     choices = decided(origin, trace.start)
     if len(choices) != 1 or len(choices[0].scales) != 1:

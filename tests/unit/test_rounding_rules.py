@@ -45,6 +45,8 @@ CALLS = {
     "add": (ATEN.add.Tensor, [(2, 3), (3,)], ()),
     "sub": (ATEN.sub.Tensor, [(2, 3), (2, 1)], ()),
     "mul": (ATEN.mul.Tensor, [(2, 3), (2, 3)], ()),
+    "max": (ATEN.max.default, [(2, 3)], ()),
+    "max of two": (ATEN.max.other, [(2, 3), (2, 3)], ()),
     "maximum": (ATEN.maximum.default, [(2, 3), (2, 3)], ()),
     "abs": (ATEN.abs.default, [(2, 3)], ()),
     "neg": (ATEN.neg.default, [(2, 3)], ()),
@@ -141,6 +143,15 @@ def test_a_truth_value_beside_a_number_is_zero_or_one(kind, low, high):
     result = RULES[f"aten.{kind}"](Call(getattr(ATEN, kind).Tensor, (first, second), {}))
     assert result.low.tolist() == pytest.approx(low, abs=1e-5)
     assert result.high.tolist() == pytest.approx(high, abs=1e-5)
+
+
+def test_the_largest_along_a_dimension_has_every_place_that_may_be_the_first():
+    item = Interval(torch.tensor([[1.0, 2.0, 0.0], [3.0, 1.0, 1.0]]), torch.tensor([[2.5, 3.0, 0.0], [4.0, 1.0, 1.0]]))
+    values, places = RULES["aten.max"](Call(ATEN.max.dim, (item, 1), {}))
+    assert (values.low.tolist(), values.high.tolist()) == ([2.0, 3.0], [3.0, 4.0])
+    assert (places.low.tolist(), places.high.tolist()) == ([0.0, 0.0], [1.0, 0.0])
+    _, sure = RULES["aten.min"](Call(ATEN.min.dim, (item, 1), {}))
+    assert sure.tolist() == [2, 1]
 
 
 def test_division_by_an_interval_around_zero_makes_no_claim():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from harness.evidence.inspection.analysis import is_homogeneous, known_meanings
+from harness.evidence.inspection.analysis import _decided, is_homogeneous, known_meanings
 from harness.evidence.inspection.origins import Origins
 from harness.evidence.inspection.rules import RULES
 from harness.evidence.inspection.units import Meaning, Walk
-from tests.unit.artifacts import block, call, constant, dequantize, output, placeholder, rescale, trace, value
+from tests.unit.artifacts import block, call, constant, dequantize, output, placeholder, quantize, rescale, trace, value
 
 HALF = (1 << 30, 31)  # multiplier and shift of one half
 
@@ -190,3 +190,13 @@ def test_an_input_keeps_the_bounds_that_it_was_quantized_with():
     graph = block(["x"], ["r"], [("IDENTITY", ("x",), ("r",), {})], [value("x"), value("r")])
     [meaning] = known_meanings(trace(start), graph).values()
     assert (float(meaning.scale), meaning.zero_point, meaning.low, meaning.high) == (0.5, 3, -127, 127)
+
+
+@pytest.mark.parametrize(("op", "scale"), [("TRANSPOSE", None), ("CLAMP", 0.25)])
+def test_a_transpose_that_bears_the_mark_of_a_quantize_node_decides_nothing(op, scale):
+    """A change of memory format behind a product becomes a transpose of what the product reads."""
+    marked = quantize("q", "%product", 0.25, 0)
+    start = (placeholder("x"), call("product", "aten.mul.Tensor", "%x", "%x"), marked, output("q"))
+    graph = block(["x"], ["t"], [(op, ("x",), ("t",))], [value("x"), value("t")])
+    decision = _decided(graph.operators[0], Origins({0: "q"}, graph), trace(start), graph)
+    assert (None if decision is None else float(decision.scale)) == scale

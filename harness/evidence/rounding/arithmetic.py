@@ -209,6 +209,16 @@ def placing(call: Call) -> Any:
     return paired(first, torch.where(possible, places, -1).amax(dim, keepdim=keep))
 
 
+def extreme(call: Call) -> Any:
+    """max and min: of two operands, of all elements, or along a dimension with the place of the chosen one."""
+    if len(call.operands) > 1:
+        return choosing_extreme(call)
+    if call.argument(1, "dim", None) is None:
+        return paired(call.at("low"), call.at("high"), call.args[0])
+    overload = torch.ops.aten.argmax.default if call.name == "max" else torch.ops.aten.argmin.default
+    return paired(call.at("low")[0], call.at("high")[0], call.args[0]), placing(replace(call, overload=overload))
+
+
 def absolute(call: Call) -> Interval:
     """abs: zero where the interval holds zero."""
     item = call.args[0]
@@ -316,6 +326,7 @@ RULES: dict[str, Rule] = {
     **{f"aten.{name}": multiplying for name in ("mul", "mul_")},
     **{f"aten.{name}": dividing for name in ("div", "div_")},
     **{f"aten.{name}": choosing_extreme for name in ("minimum", "maximum")},
+    **{f"aten.{name}": extreme for name in ("max", "min")},
     **{f"aten.{name}": softmaxing for name in ("softmax", "_softmax")},
     **{f"aten.{name}": spreading for name in ("var", "std")},
     **{f"aten.{name}": normalizing for name in ("layer_norm", "group_norm")},

@@ -4,7 +4,8 @@
 of ``tester.test_pipeline``) of a module, inputs and a target, adapts it, and calls ``run``. Here the tests run in
 pytest, and ``run`` hands over what the pipeline holds and ends the test: no stage and no assertion of upstream's runs.
 Of a test that runs no pipeline the subject is the first module that it exports, with the quantizer that it annotates
-with, where it ends as well; without a quantizer it runs to its end, and its module stays float.
+with, where it ends as well; without a quantizer it runs to its end, and its module stays float. What a test writes
+beside itself goes with a folder of its own.
 
 What is taken away from the tests: skips for want of a tool that armdiff does not use (Vulkan's model converter).
 What upstream marks as an expected failure is a subject like any other, with upstream's reason.
@@ -15,7 +16,9 @@ Imports torch and executorch: only worker processes import this module.
 from __future__ import annotations
 
 import copy
+import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -93,10 +96,21 @@ def collect(
 def _silent() -> Iterator[None]:
     """pytest's own report of the tests is of no use here."""
     import contextlib
-    import os
 
     with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
         yield
+
+
+@contextmanager
+def _in_a_folder_of_its_own() -> Iterator[None]:
+    """Some tests dump artifacts into the working directory, which is the user's."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="armdiff-suite-") as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
 
 
 class _Taken(BaseException):
@@ -134,6 +148,7 @@ class _Collector:
             for kind in kinds:
                 stack.enter_context(mock.patch.object(kind, "run", take))
             stack.enter_context(exported.watching())
+            stack.enter_context(_in_a_folder_of_its_own())
             try:
                 yield
             except _Taken:

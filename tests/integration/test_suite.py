@@ -46,6 +46,14 @@ def test_a_missing_fvp_is_no_expected_failure(taken):
     assert {subject.expected for subject in taken if "u85" in subject.test} == {None}
 
 
+def test_what_a_test_writes_is_not_left_in_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    collect(
+        ["misc/test_int64.py"], lambda subject: None, wanted=lambda test: "int64_tosa_FP[fp32_in+int64_buffer]" in test
+    )
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_a_test_without_a_module_is_told():
     missed = collect(["misc/test_compile_spec.py"], lambda subject: None, wanted=lambda test: "u55_INT" in test)
     assert {item.why for item in missed} == {NOTHING}

@@ -196,14 +196,14 @@ def value_origin(state: NodeState, graph: Mapping[str, NodeState], start: Snapsh
     """
     marked = start.nodes.get(state.origin or "")
     same = marked is not None and base(marked).removesuffix("_with_indices") == base(state)  # RemoveGetItemPass
-    if marked is None or state.op == "placeholder" or same or not state.refs:
+    if state.op == "placeholder" or same or not state.refs or (marked is None and base(state) not in ARRANGING):
         return state.origin
-    if _alone_leaves(state, marked, graph):
+    if marked is not None and _alone_leaves(state, marked, graph):
         return state.origin
     if base(state) in ARRANGING:
         before = graph.get(state.refs[0])
         return value_origin(before, graph, start) if before is not None else None
-    return _piece(state, marked, start) if base(marked) in SPLITS else None
+    return _piece(state, marked, start) if marked is not None and base(marked) in SPLITS else None
 
 
 def _alone_leaves(state: NodeState, marked: NodeState, graph: Mapping[str, NodeState]) -> bool:

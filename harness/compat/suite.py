@@ -28,7 +28,7 @@ from unittest import mock
 import pytest
 import torch
 
-from harness.case.errors import BadInput
+from harness.case.errors import BadInput, OwnFault
 from harness.compat.stack import widths_of
 from harness.compat.suite_files import upstream_tests
 from harness.compat.torchvision_kernels import spare_missing_kernels
@@ -143,6 +143,7 @@ class _Collector:
             raise _Taken
 
         kinds = [kind for kind in vars(pipelines).values() if isinstance(kind, type) and "run" in vars(kind)]
+        kinds = [kind for kind in kinds if kind.__module__ == pipelines.__name__]  # stages have a run as well
         why = "it runs no pipeline and exports no module"
         with ExitStack() as stack:
             for kind in kinds:
@@ -157,12 +158,15 @@ class _Collector:
                 why = f"upstream skips it: {reason}"
             except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - whatever upstream's test raises
                 why = f"raises before its pipeline runs: {type(error).__name__}: {_first_line(error)}"
-        if taken:
-            self._take(pyfuncitem, taken[0])
-        elif exported.module is not None:
-            self._take_exported(pyfuncitem, exported)
-        else:
-            self.missed.append(Missed(_name(pyfuncitem), why))
+        try:
+            if taken:
+                self._take(pyfuncitem, taken[0])
+            elif exported.module is not None:
+                self._take_exported(pyfuncitem, exported)
+            else:
+                self.missed.append(Missed(_name(pyfuncitem), why))
+        except Exception as error:  # noqa: BLE001 - pytest would take it for a failure of the test's own
+            self.missed.append(Missed(_name(pyfuncitem), str(OwnFault(error, "taking its module"))))
         return True  # type: ignore[return-value]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

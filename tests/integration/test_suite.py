@@ -1,6 +1,7 @@
 """Upstream's own tests as subjects: their modules, inputs, targets and recipes, and nothing of them runs."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 from harness.campaign.run_folder import read_run
 from harness.case.errors import BadInput
 from harness.cli.command import main
-from harness.compat.suite import Subject, _uncollected, collect
+from harness.compat.suite import Subject, _in_a_folder_of_its_own, _uncollected, collect
 from harness.compat.suite_files import upstream_tests
 
 NOTHING = "it runs no pipeline and exports no module"
@@ -46,11 +47,14 @@ def test_a_missing_fvp_is_no_expected_failure(taken):
     assert {subject.expected for subject in taken if "u85" in subject.test} == {None}
 
 
-def test_what_a_test_writes_is_not_left_in_the_working_directory(tmp_path, monkeypatch):
+def test_tests_run_in_a_folder_of_their_own_and_their_subjects_are_taken_in_the_users(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    collect(
-        ["misc/test_int64.py"], lambda subject: None, wanted=lambda test: "int64_tosa_FP[fp32_in+int64_buffer]" in test
-    )
+    seen: list[Path] = []
+    collect(["ops/test_t_copy.py"], lambda subject: seen.append(Path.cwd()), wanted=lambda test: "INT[ones]" in test)
+    assert {*seen} == {tmp_path}
+    with _in_a_folder_of_its_own():
+        Path("dumped").touch()
+        assert Path.cwd() != tmp_path
     assert [*tmp_path.iterdir()] == []
 
 
@@ -72,11 +76,25 @@ def test_a_file_that_cannot_be_collected_says_what_it_needs(said, told):
 
 def test_a_test_without_a_pipeline_gives_the_module_that_it_exports_and_the_quantizer_that_it_annotates_with():
     found: list[Subject] = []
-    missed = collect(["misc/test_qat_training_loop.py", "passes/test_decompose_linear_pass.py"], found.append)
+    wanted = ("qat", "linear", "int64_tosa_INT[fp32_in+int64_buffer]")  # the last by a stage of upstream's tester
+    files = ["misc/test_qat_training_loop.py", "passes/test_decompose_linear_pass.py", "misc/test_int64.py"]
+    missed = collect(files, found.append, wanted=lambda test: any(word in test for word in wanted))
     assert missed == []
     told = [(subject.target, subject.recipe, type(subject.model).__name__) for subject in found]
-    assert told == [("TOSA-1.0+INT", "a8w8", "MLP"), ("TOSA-1.0+FP", "float", "Linear")]
-    assert [subject.inputs[0].shape[-1] for subject in found] == [1, 16]
+    assert told == [
+        ("TOSA-1.0+INT", "a8w8", "MLP"),
+        ("TOSA-1.0+FP", "float", "Linear"),
+        ("TOSA-1.0+INT", "a8w8", "BufferAdd"),
+    ]
+    assert [subject.inputs[0].shape[-1] for subject in found] == [1, 16, 10]
+
+
+def test_what_goes_wrong_in_taking_a_subject_is_told():
+    def visit(subject):
+        raise KeyError("lost")
+
+    missed = collect(["ops/test_t_copy.py"], visit, wanted=lambda test: "tosa_INT[ones]" in test)
+    assert ["taking its module" in item.why and "lost" in item.why for item in missed] == [True]
 
 
 def test_a_path_that_is_none_is_refused_in_one_line():

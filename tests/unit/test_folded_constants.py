@@ -31,6 +31,16 @@ def test_codes_of_uint8_are_bytes(origin):
     assert verdict("int8", -128, 127, -1, origin) == "wrong"
 
 
+def test_a_copy_in_another_type_is_a_cast():
+    start = (
+        placeholder("a", [1, 2]),
+        call("copy", "dim_order_ops._to_dim_order_copy.default", "%a", shape=(2,), dtype="float32"),
+        output("copy"),
+    )
+    assert folded(trace(start).start)["copy"].value.dtype == "float32"
+    assert folded(trace(start).start)["a"].value.dtype.kind == "i"
+
+
 def test_a_helper_of_another_size_is_no_folded_value():
     """A decomposition of avg_pool2d makes a full of one element, which bears the mark of the pool."""
     graph = trace((call("pool", "aten.ones_like.default", "%x", shape=(2, 1), dtype="float32"), output("pool")))
@@ -88,6 +98,14 @@ def test_a_tensor_of_integers_filled_with_a_number_holds_its_whole_part(stored, 
     node = call("full", "aten.full_like.default", "%x", 3.2, shape=(2,), dtype="int32")
     graph = trace((placeholder("x"), node, output("full")))
     judged = _against(SimpleNamespace(trace=graph), constant("made", stored, "INT32"), "full", folded(graph.start))
+    assert judged.verdict == expected
+
+
+@pytest.mark.parametrize(("stored", "expected"), [([1 / 12], "right"), ([1 / 4] * 2, "right"), ([1 / 5], "unmatched")])
+def test_what_a_sum_is_multiplied_by_to_become_a_mean_is_one_over_a_product_of_sizes(stored, expected):
+    norm = call("n", "aten.native_layer_norm.default", "%x", [3, 4])
+    graph = trace((placeholder("x", shape=(2, 3, 4)), norm, output("n")))
+    judged = _against(SimpleNamespace(trace=graph), constant("aten_full_default", stored, "FP32"), "n", {})
     assert judged.verdict == expected
 
 

@@ -167,6 +167,14 @@ def test_a_helper_has_the_value_of_what_it_reads_unless_it_selects():
     ]
 
 
+def test_a_view_without_a_mark_has_the_value_of_what_it_reads():
+    start = snapshot(placeholder("a"), output("a"))
+    view, total = (
+        replace(call("made", target, "%a"), origin=None) for target in ("aten.view_copy.default", "aten.sum")
+    )
+    assert [value_origin(node, {**start.nodes, "made": node}, start) for node in (view, total)] == ["a", None]
+
+
 @pytest.mark.parametrize(
     ("behind", "reader", "shape", "expected"),
     [

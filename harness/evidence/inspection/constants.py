@@ -25,6 +25,7 @@ from harness.evidence.inspection.origins import constant_origin
 from harness.evidence.inspection.spelled_out import (
     is_filler,
     is_operand,
+    is_share,
     is_stride,
     is_window,
     is_zero_of_floor,
@@ -302,7 +303,8 @@ def _expanded(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappi
 def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:
     start = analysis.trace.start.nodes[origin]
     wanted = values.get(origin)
-    helps = is_stride(tensor, start, analysis) or is_window(tensor, start) or is_zero_of_floor(tensor, start)
+    helps = is_stride(tensor, start, analysis) or is_share(tensor, start, analysis) or is_window(tensor, start)
+    helps = helps or is_zero_of_floor(tensor, start)
     if wanted is None and helps:
         return JudgedConstant(tensor.name, "right", origin=origin)
     if wanted is None:

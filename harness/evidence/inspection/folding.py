@@ -100,8 +100,15 @@ def _value(node: NodeState, graph: Snapshot, found: Mapping[str, Folded]) -> Fol
     if any(not np.array_equal(found[ref].low, found[ref].high) for ref in node.refs):
         return None  # a code near a tie upstream of it: nothing exact to say
     if name in _COPIES or (node.target == "getitem" and node.args[1] == 0):
-        return found[node.refs[0]]
+        return _cast(found[node.refs[0]], node.dtype)
     return _evaluated(node, found, place)
+
+
+def _cast(value: Folded, dtype: str) -> Folded:
+    """A copy in the type that it has."""
+    if dtype in ("", "bfloat16", str(value.low.dtype)):  # numpy has no bfloat16
+        return value
+    return Folded(value.low.astype(dtype), value.high.astype(dtype))
 
 
 def _crossed(node: NodeState, graph: Snapshot, found: Mapping[str, Folded]) -> Folded | None:

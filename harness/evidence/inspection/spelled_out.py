@@ -12,12 +12,14 @@ from math import prod
 import numpy as np
 
 from harness.artifacts.tosa import TosaOperator, TosaTensor
+from harness.case.arrays import Array
 from harness.compat.snapshots import NodeState, base
 from harness.evidence.inspection.analysis import Analysis
 from harness.evidence.inspection.decisions import is_dequantize, is_quantize, qparams_of
 from harness.evidence.inspection.folding import Folded
 from harness.evidence.inspection.layout import same_elements
 
+AVERAGING = ("native_layer_norm", "native_group_norm", "mean")
 INDEXING = ("index", "index_put", "index_copy", "index_select")
 
 
@@ -37,6 +39,16 @@ def is_filler(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, or
     return inside and base(start) in ("slice_copy", "slice") and not tensor.name.startswith(origin)
 
 
+def is_share(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool:
+    """Is it what a sum is multiplied by to become a mean: one over a product of the operand's sizes?"""
+    stored = tensor.values()
+    if base(start) not in AVERAGING or stored.dtype.kind != "f" or not start.refs or not stored.size:
+        return False
+    count = np.divide(1.0, stored.reshape(-1)[0], dtype=np.float64)
+    near = np.abs(_products(start, analysis) / count - 1.0) <= 2.0**-22
+    return bool((stored == stored.reshape(-1)[0]).all() and near.any())
+
+
 def is_stride(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool:
     """Is it what an index is multiplied by to become a place among all elements: a product of the operand's sizes?
 
@@ -45,9 +57,13 @@ def is_stride(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool:
     stored = tensor.values()
     if base(start) not in INDEXING or stored.dtype.kind not in "iu" or not start.refs:
         return False
+    return stored.size > 0 and bool((stored == stored.flat[0]).all()) and stored.flat[0] in _products(start, analysis)
+
+
+def _products(start: NodeState, analysis: Analysis) -> Array:
+    """All products of the sizes of a node's first operand."""
     sizes = analysis.trace.start.nodes[start.refs[0]].shape
-    products = {prod(chosen) for count in range(len(sizes) + 1) for chosen in combinations(sizes, count)}
-    return stored.size > 0 and bool((stored == stored.flat[0]).all()) and int(stored.flat[0]) in products
+    return np.asarray([prod(chosen) for count in range(len(sizes) + 1) for chosen in combinations(sizes, count)])
 
 
 def is_zero_of_floor(tensor: TosaTensor, start: NodeState) -> bool:

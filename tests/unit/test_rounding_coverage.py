@@ -8,7 +8,6 @@ EXCUSED = {
     "aten.ones": "takes no activation: the walk evaluates it",
     "aten.zeros": "takes no activation: the walk evaluates it",
     "aten.scalar_tensor": "takes no activation: the walk evaluates it",
-    "aten.grid_sampler": "only VGF lowers it, for which there is no leg yet: unjudged",
     "higher_order.cond": "the walk does not enter the graphs of a branch: unjudged",
     "higher_order.while_loop": "the walk does not enter the graphs of a loop: unjudged",
 }

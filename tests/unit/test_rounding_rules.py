@@ -154,6 +154,20 @@ def test_the_largest_along_a_dimension_has_every_place_that_may_be_the_first():
     assert sure.tolist() == [2, 1]
 
 
+def test_what_is_made_of_many_operations_is_known_only_as_far_as_a_quantize_node_rounds_it():
+    known = Interval(*[torch.rand(1, 2, 3, 3, generator=torch.manual_seed(0)).double()] * 2)
+    wide = Interval(known.low, known.high + 0.1)
+    grid = Interval(*[torch.zeros(1, 2, 2, 2).double()] * 2)
+
+    def sampled(item, scale):
+        return RULES["aten.grid_sampler"](Call(ATEN.grid_sampler.default, (item, grid, 0, 0, False), {}, scale))
+
+    assert sampled(known, 0.1).low.shape == (1, 2, 2, 2)
+    for item, scale in ((known, None), (wide, 0.1)):
+        with pytest.raises(ValueError, match="no rule"):
+            sampled(item, scale)
+
+
 def test_division_by_an_interval_around_zero_makes_no_claim():
     first = Interval(torch.tensor([1.0, 1.0]), torch.tensor([2.0, 2.0]))
     second = Interval(torch.tensor([-1.0, 1.0]), torch.tensor([1.0, 2.0]))

@@ -7,7 +7,7 @@ elsewhere and not listed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,6 +20,7 @@ from harness.compat.snapshots import NodeState, PassTrace, Ref, base
 from harness.evidence.inspection.analysis import CONVOLUTIONS, Analysis
 from harness.evidence.inspection.decisions import decided, is_dequantize, is_quantize, operands
 from harness.evidence.inspection.folding import Folded, folded, quantized
+from harness.evidence.inspection.followed import folded_into
 from harness.evidence.inspection.layout import nearest, same_elements, share, weights
 from harness.evidence.inspection.origins import constant_origin
 from harness.evidence.inspection.spelled_out import (
@@ -116,9 +117,15 @@ def _weight(
     groups = int(start.args[8]) if base(start) == "convolution" else 1
     if base(start) == "addmm":
         codes = codes.transpose(1, 0)
-    part = share(codes, parts.index(operator), len(parts))
-    wanted = weights(part, operator.op, groups if not transposed else 1)
     stored = tensor.values()
+
+    def arranged(whole: Array) -> Array | None:
+        return weights(share(whole, parts.index(operator), len(parts)), operator.op, groups if not transposed else 1)
+
+    wanted = arranged(codes)
+    after = folded_into(start, analysis.trace.start, values) if codes.dtype.kind == "f" else ()
+    if any(_holds(item.weight(codes, groups if transposed else None), stored, arranged) for item in after):
+        return JudgedConstant(tensor.name, "right", origin=start.name)
     if wanted is None or wanted.shape != stored.shape:
         shape = "another rank" if wanted is None else f"{list(wanted.shape)}"
         return JudgedConstant(
@@ -133,15 +140,21 @@ def _bias(
     stored = tensor.values().reshape(-1)
     position = 0 if base(start) == "addmm" else 2
     bias = start.args[position] if len(start.args) > position else None
+    codes = _codes(start, position, analysis, values)
+    parts = [item for item in analysis.origins.group(start.name) if item.op in CONVOLUTIONS]
+    if stored.dtype.kind == "f":
+        whole = np.zeros(1) if codes is None else codes.reshape(-1)
+        after = (item.bias(whole) for item in folded_into(start, analysis.trace.start, values))
+        if any(_holds(item, stored, lambda end: share(end, parts.index(operator), len(parts))) for item in after):
+            yield JudgedConstant(tensor.name, "right", origin=start.name)
+            return
     if bias is None:
         zeros = np.zeros_like(stored)
         yield _compared(tensor.name, "bias differs", zeros, zeros, stored, start.name)
         return
-    codes = _codes(start, position, analysis, values)
     if codes is None:
         yield JudgedConstant(tensor.name, "unmatched", message="the bias is no quantized constant of the graph")
         return
-    parts = [item for item in analysis.origins.group(start.name) if item.op in CONVOLUTIONS]
     wanted = share(codes.reshape(-1), parts.index(operator), len(parts))
     if wanted.shape != stored.shape:
         yield JudgedConstant(
@@ -152,6 +165,14 @@ def _bias(
         wanted = np.zeros_like(stored)
     yield _compared(tensor.name, "bias differs", wanted, wanted, stored, start.name)
     yield from _bias_scale(tensor, analysis, start, position)
+
+
+def _holds(allowed: Folded, stored: Array, arranged: Callable[[Array], Array | None]) -> bool:
+    """Is every element between both ends, once they are arranged as the constant is?"""
+    low, high = arranged(allowed.low), arranged(allowed.high)
+    if low is None or high is None or low.shape != stored.shape:
+        return False
+    return bool(np.all((low <= stored) & (stored <= high)))
 
 
 def _added_after(codes: Array, start: NodeState, analysis: Analysis) -> bool:

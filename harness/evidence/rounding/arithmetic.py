@@ -298,6 +298,16 @@ def _shaped(item: Interval, shape: tuple[int, ...]) -> Interval:
     return Interval(item.low.reshape(shape), item.high.reshape(shape))
 
 
+def composed(call: Call) -> Any:
+    """lstm, gru, rnn, attention and grid_sampler kept whole: known, if the operands are, where a quantize node rounds.
+
+    :raises ValueError: they are unjudged, since their many float32 operations come in an order of the backend's.
+    """
+    if call.result_scale is None or not all(item.exact for item in call.operands):
+        raise ValueError(f"{call.name} has no rule")
+    return paired(call.at("low"), call.at("high"))
+
+
 def batch_normalizing(call: Call) -> Interval:
     """batch_norm of known statistics: one factor and one summand a channel.
 
@@ -330,6 +340,10 @@ RULES: dict[str, Rule] = {
     **{f"aten.{name}": softmaxing for name in ("softmax", "_softmax")},
     **{f"aten.{name}": spreading for name in ("var", "std")},
     **{f"aten.{name}": normalizing for name in ("layer_norm", "group_norm")},
+    **{
+        f"aten.{name}": composed
+        for name in ("lstm", "gru", "rnn_tanh", "rnn_relu", "grid_sampler", "scaled_dot_product_attention")
+    },
     "aten.upsample_bilinear2d": resizing,
     "aten.batch_norm": batch_normalizing,
     "aten.addmm": affine,

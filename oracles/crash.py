@@ -14,8 +14,8 @@ from harness.case.case import Graph
 from harness.case.place import Place
 from harness.evidence.inspection.surroundings import case_place
 from harness.evidence.observation import CRASH, Failure, LoweringRecord, Mismatch, Observation, Oracle, headline
-from harness.evidence.references import RUNTIME
-from harness.evidence.undefined import written_twice
+from harness.evidence.references import EAGER, RUNTIME
+from harness.evidence.undefined import not_a_number, written_twice
 from harness.triage.unjudged.execution import of_failures
 
 SIGNATURE_LENGTH = 120
@@ -96,7 +96,8 @@ def judge(observation: Observation) -> list[Mismatch]:
         return [_mismatch(observation.failure, None, observation)]
     failed = {name: leg.failure for name, leg in observation.legs.items() if leg.failure}
     if any(UNPREDICTABLE in item.message for item in failed.values()):
-        undefined = written_twice(observation.case.graph, observation.inputs)
+        floats = observation.legs[EAGER].outputs if EAGER in observation.legs else ()
+        undefined = written_twice(observation.case.graph, observation.inputs) or not_a_number(floats)
         failed = {name: item for name, item in failed.items() if not (undefined and UNPREDICTABLE in item.message)}
     return [_mismatch(failure, (name, name), observation) for name, failure in failed.items()]
 

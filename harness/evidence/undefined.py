@@ -1,7 +1,8 @@
 """What PyTorch itself leaves open, so that no answer to it is wrong.
 
 ``index_put`` without ``accumulate`` that writes several values to one place: its documentation calls the result
-undefined. TOSA calls a SCATTER with an index twice unpredictable, and the reference model gives no answer.
+undefined. TOSA calls a SCATTER with an index twice unpredictable, and the reference model gives no answer. Nor does it
+for a POW of a negative number to a broken power, which is NaN in PyTorch.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ def written_twice(graph: Graph, inputs: Sequence[EvaluationInput]) -> bool:
         if node.operator in WRITING
         for item in inputs
     )
+
+
+def not_a_number(outputs: Sequence[Sequence[Array]]) -> bool:
+    """Is a float result NaN, on any evaluation input?"""
+    return any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for run in outputs for array in run)
 
 
 def _repeats(node: Node, given: Mapping[str, Array]) -> bool:

@@ -65,3 +65,13 @@ def test_the_crash_oracle_says_nothing_of_what_is_undefined(second, message, fou
     case = msgspec.structs.replace(CASE, graph=graph())
     seen = Observation(case, (given([0, 0], second),), legs={"tosa-reference": LegResult(failure=failure)})
     assert len(oracles()["crash"].judge(seen)) == found
+
+
+@pytest.mark.parametrize(("value", "found"), [(np.nan, 0), (1.0, 1)])
+def test_the_crash_oracle_says_nothing_of_a_power_that_is_no_number(value, found):
+    failure = Failure("leg:tosa-reference", "ReferenceModelError", "returned TOSA_UNPREDICTABLE")
+    eager = LegResult(((np.asarray([2.0, value], np.float32),),))
+    case = msgspec.structs.replace(CASE, graph=graph())
+    legs = {"eager": eager, "tosa-reference": LegResult(failure=failure)}
+    seen = Observation(case, (given([0, 0], [1, 0]),), legs=legs)
+    assert len(oracles()["crash"].judge(seen)) == found

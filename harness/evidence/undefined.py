@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.case.arrays import Array
 from harness.case.case import Graph, Node
-from harness.evidence.observation import EvaluationInput
+from harness.case.sampling import EvaluationInput
 
 WRITING = ("aten.index_put.default", "aten.index_put_.default")
 
@@ -43,4 +43,4 @@ def _repeats(node: Node, given: Mapping[str, Array]) -> bool:
     if not indices or len(indices) != len(arguments[1]):
         return False
     places = np.stack([item.reshape(-1) for item in np.broadcast_arrays(*indices)])
-    return np.unique(places, axis=1).shape[1] < places.shape[1]
+    return bool(np.unique(places, axis=1).shape[1] < places.shape[1])

@@ -101,10 +101,21 @@ def test_a_tensor_of_integers_filled_with_a_number_holds_its_whole_part(stored, 
     assert judged.verdict == expected
 
 
-@pytest.mark.parametrize(("stored", "expected"), [([1 / 12], "right"), ([1 / 4] * 2, "right"), ([1 / 5], "unmatched")])
-def test_what_a_sum_is_multiplied_by_to_become_a_mean_is_one_over_a_product_of_sizes(stored, expected):
-    norm = call("n", "aten.native_layer_norm.default", "%x", [3, 4])
-    graph = trace((placeholder("x", shape=(2, 3, 4)), norm, output("n")))
+@pytest.mark.parametrize(
+    ("norm", "stored", "expected"),
+    [
+        (("native_layer_norm", [3, 4]), [1 / 12], "right"),
+        (("native_layer_norm", [3, 4]), [1 / 4] * 2, "right"),
+        (("native_layer_norm", [3, 4]), [1 / 5], "unmatched"),
+        (("native_group_norm", None, None, 2, 6, 4, 3), [1 / 8], "right"),
+        (("native_group_norm", None, None, 2, 6, 4, 3), [1 / 12], "unmatched"),
+        (("var",), [1 / 11], "right"),
+    ],
+)
+def test_what_a_sum_is_multiplied_by_to_become_a_mean_is_one_over_the_number_of_elements(norm, stored, expected):
+    name, *rest = norm
+    node = call("n", f"aten.{name}.default", "%x", *rest, kwargs={"correction": 1})
+    graph = trace((placeholder("x", shape=(2, 3, 4)), node, output("n")))
     judged = _against(SimpleNamespace(trace=graph), constant("aten_full_default", stored, "FP32"), "n", {})
     assert judged.verdict == expected
 
@@ -160,6 +171,7 @@ def test_the_kernel_that_a_cumsum_becomes_holds_ones(stored, expected):
         ("float32", ([[1.5]], "FP32"), "right"),
         ("float32", ([[1.25]], "FP32"), "unmatched"),
         ("float32", ([[1]], "INT8"), "unmatched"),
+        ("bool", ([[1.5]], "FP32"), "right"),
     ],
 )
 def test_a_number_that_a_float_operator_reads_is_right_in_float_only(dtype, held, expected, marked):

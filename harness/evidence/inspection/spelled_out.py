@@ -19,7 +19,7 @@ from harness.evidence.inspection.decisions import is_dequantize, is_quantize, qp
 from harness.evidence.inspection.folding import Folded
 from harness.evidence.inspection.layout import same_elements
 
-AVERAGING = ("native_layer_norm", "native_group_norm", "mean")
+AVERAGING = ("native_layer_norm", "native_group_norm", "mean", "var")
 INDEXING = ("index", "index_put", "index_copy", "index_select")
 
 
@@ -40,12 +40,18 @@ def is_filler(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, or
 
 
 def is_share(tensor: TosaTensor, start: NodeState, analysis: Analysis) -> bool:
-    """Is it what a sum is multiplied by to become a mean: one over a product of the operand's sizes?"""
+    """Is it what a sum is multiplied by to become a mean: one over the number of elements, or less the correction?"""
     stored = tensor.values()
     if base(start) not in AVERAGING or stored.dtype.kind != "f" or not start.refs or not stored.size:
         return False
     count = np.divide(1.0, stored.reshape(-1)[0], dtype=np.float64)
-    near = np.abs(_products(start, analysis) / count - 1.0) <= 2.0**-22
+    numbers = _products(start, analysis).astype(np.float64)
+    if base(start) == "native_group_norm":
+        _, channels, each, groups = start.args[3:7]
+        numbers = np.asarray([channels * each / groups])
+    elif base(start) == "var":
+        numbers = np.concatenate([numbers, numbers - float(start.kwargs.get("correction") or 0)])
+    near = np.abs(numbers / count - 1.0) <= 2.0**-22
     return bool((stored == stored.reshape(-1)[0]).all() and near.any())
 
 
@@ -128,6 +134,6 @@ def is_operand(analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, v
     if any(same_elements(item.low, item.high, stored) for item in wanted):
         return True
     numbers = [item for item in (*start.args, *start.kwargs.values()) if isinstance(item, (int, float))]
-    same_kind = start.dtype.startswith("float") == (kinds == "f")
+    same_kind = kinds == "f" or not start.dtype.startswith("float")  # a comparison of floats gives truth values
     held = [stored.dtype.type(number) if kinds == "f" else number for number in numbers]
     return same_kind and any(bool(np.all(stored == number)) for number in held)

@@ -11,7 +11,11 @@ CORRECTION = Correction(
         "RewriteInplaceArithmeticPass makes add, sub, mul and div of their forms in place. Nothing writes the result "
         "back, so a buffer of the module stays as it was from call to call."
     ),
-    change="The result is copied into the operand where that is a tensor of the module, or a view of one.",
+    change=(
+        "The result is copied into the operand where that is a tensor of the module, or a view of one, and such a "
+        "tensor keeps its name from the first pass on, as one that copy_ writes does: it could else take a name that "
+        "ScalarsToAttributePass gives to a number."
+    ),
     changes=(
         Change(
             "executorch.backends.arm._passes.rewrite_inplace_arithmetic_pass",
@@ -54,6 +58,20 @@ CORRECTION = Correction(
                     "            return False\n"
                     "        node = node.args[0]\n"
                     "    return True\n",
+                ),
+            ),
+        ),
+        Change(
+            "executorch.backends.arm._passes.mutable_buffer_utils",
+            "_is_mutation_node",
+            {"1.5.1": "971a810a4b21"},
+            (
+                Edit(
+                    '        and ("copy_" in str(node.target) or "put_" in str(node.target))\n',
+                    "        and any(\n"
+                    "            name in str(node.target)\n"
+                    '            for name in ("copy_", "put_", "add_", "sub_", "mul_", "div_")\n'
+                    "        )\n",
                 ),
             ),
         ),

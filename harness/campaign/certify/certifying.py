@@ -127,7 +127,7 @@ class Certifier:
                 reached = sum(row.reached for row, _ in mine) if step.alone else None
                 outcomes = tally(outcome for _, outcome in mine)
                 moved.append(Moved(cases=step.name, target=target, outcomes=outcomes, reached=reached))
-            bad = [item for item, outcome in found if refuses(outcome, one)]
+            bad = [item for item, outcome in found if refuses(outcome, one, item.comparison)]
             if bad:
                 counterexample = self._counterexample(bad, corpus)
                 where = "nothing else moved" if step.alone else "all corrections together"

@@ -13,7 +13,7 @@ from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Entry, resembled_by
 from harness.triage.findings import Finding
 from harness.triage.proving import key_of
-from harness.workers.protocol import Comparison
+from harness.workers.protocol import QUANTIZED_GRAPH, Comparison
 
 OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")
 
@@ -75,12 +75,12 @@ def met_in_vela(comparison: Comparison, corpus: Sequence[Entry]) -> str:
     return f"Vela's bug {entry.name}{proved}"
 
 
-def refuses(outcome: Outcome, correction: Correction | None) -> bool:
+def refuses(outcome: Outcome, correction: Correction | None, comparison: Comparison) -> bool:
     """Does an outcome refuse a correction (None: all of them together, workarounds among them)?
 
-    Where a correction changes what the quantizer chooses, quantized eager returns other values, and is right.
+    Where the quantized graph is another one, quantized eager returns other values, and is right.
     """
-    may_round = correction is None or correction.workaround or correction.requantizes
+    may_round = correction is None or correction.workaround or comparison.what.startswith(QUANTIZED_GRAPH)
     return outcome == "worse" or (outcome == "rounded" and not may_round)
 
 

@@ -15,7 +15,8 @@ worse    a mismatch that stock does not have
 ======== =====================================================================================
 
 ``worse`` refuses a correction. So does ``rounded``, except for a workaround that moves operators to
-the CPU: those are computed in float there, and round otherwise.
+the CPU: those are computed in float there, and round otherwise; and where already the quantized graph is
+another one.
 """
 
 from __future__ import annotations

@@ -72,8 +72,9 @@ def judge() -> Judge:
         wanted = torch.nn.functional.interpolate(places, size, factors, "nearest")
         node = SimpleNamespace(op="call_function", target=nearest, meta={"val": wanted})
         node.args = (SimpleNamespace(meta={"val": places}), size, factors)
-        scale, offset, border = _chosen(module, node)
-        return _taken(point.size, *scale[:2], offset[0], border[0]) == wanted[0, 0, :, 0].tolist()
+        (up, down, *_), (offset, _), (border, _) = _chosen(module, node)
+        elements: list[float] = wanted[0, 0, :, 0].tolist()
+        return _taken(point.size, up, down, offset, border) == elements
 
     return judged
 

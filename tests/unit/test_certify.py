@@ -125,7 +125,10 @@ def test_a_bug_of_velas_that_a_correction_leads_to_is_named(tmp_path, default_li
     alone = Comparison(variant=(NEG,), what="w", corrected=(hazard,))
     assert met_in_vela(alone, [entry(tmp_path, "vela-bug", B)]).startswith("Vela's bug vela-bug, which it resembles")
     assert met_in_vela(alone, ()) == "a bug of Vela that no corpus entry describes"
+    assert outcome_of(Comparison(variant=(NEG,), what="w", corrected=(hazard,)), ()) == "worse"
+    assert outcome_of(Comparison(variant=(NEG,), what="w", corrected=(hazard,)), (), alone=False) == "vela"
     own = Comparison(variant=(NEG,), what="w", corrected=(hazard, finding(A)))
+    assert outcome_of(own, (), alone=False) == "worse"
     assert met_in_vela(own, ()) == "", "the correction is to blame for the other one"
     stock = Comparison(variant=(NEG,), what="w", stock=(hazard,), corrected=(hazard,))
     assert met_in_vela(stock, ()) == ""

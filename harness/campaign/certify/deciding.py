@@ -15,18 +15,26 @@ from harness.triage.findings import Finding
 from harness.triage.proving import key_of
 from harness.workers.protocol import QUANTIZED_GRAPH, Comparison
 
-OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")
+OUTCOMES: tuple[Outcome, ...] = (
+    *("same", "equal", "rounded", "right", "better", "alike", "uncovered", "vela", "worse"),
+)
 
 _BEFORE_VELA = ("export", "prepare", "calibrate", "convert", "export-quantized", "lower")
 _BEFORE_RUN = (*_BEFORE_VELA, VELA_STAGE, "emit")
 _RUNTIME_STAGE = f"leg:{RUNTIME}"
 
 
-def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
+def outcome_of(comparison: Comparison, corpus: Sequence[Entry], *, alone: bool = True) -> Outcome:
     """What a comparison means.
 
     :param corpus: what is known while the variant's corrections apply (``harness.triage.corpus.with_corrections``).
+    :param alone: with one correction. With all of them, nobody learns from a bug of Vela's which one led there.
     """
+    outcome = _outcome_of(comparison, corpus)
+    return "vela" if outcome == "worse" and not alone and met_in_vela(comparison, corpus) else outcome
+
+
+def _outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
     if comparison.same:
         return "same"
     stock = {_identity(item) for item in comparison.stock}

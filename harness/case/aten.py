@@ -13,7 +13,7 @@ exact overload, and text is made from checked words and ``repr`` of plain data: 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from harness.case.case import Graph, Node, maker_of
@@ -96,6 +96,22 @@ def written_values(graph: Graph) -> dict[str, str]:
     """What each in-place operator of a captured graph writes into: node -> the value whose memory that is."""
     nodes = {node.name: node for node in graph.nodes}
     return {node.name: owner_of(node.inputs[0], nodes) for node in graph.nodes if node.inputs and writes(node.operator)}
+
+
+def needed(graph: Graph, outputs: Iterable[str]) -> frozenset[str]:
+    """What some values depend on: names of inputs, constants and nodes.
+
+    Whatever writes into something that they depend on belongs to it, also where nobody reads what it returns.
+    """
+    written = {name: maker_of(value) for name, value in written_values(graph).items()}
+    wanted = set(map(maker_of, outputs))
+    before = 0
+    while len(wanted) > before:  # a write reads more, which others write into
+        before = len(wanted)
+        for node in reversed(graph.nodes):
+            if node.name in wanted or written.get(node.name) in wanted:
+                wanted |= {node.name, *map(maker_of, node.inputs)}
+    return frozenset(wanted)
 
 
 def owner_of(name: str, nodes: Mapping[str, Node]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harness.case.aten import written_values
+from harness.case.aten import needed
 from harness.case.case import Case, Constant, Distribution, Graph, Node, maker_of
 from harness.case.recipe import parse_recipe
 
@@ -43,14 +43,7 @@ def _rereferenced(value: object, names: Mapping[str, str]) -> object:
 
 def pruned(graph: Graph) -> Graph:
     """A graph without what no output depends on; what is written into something that is left stays."""
-    written = {name: maker_of(value) for name, value in written_values(graph).items()}
-    wanted = set(map(maker_of, graph.outputs))
-    before = 0
-    while len(wanted) > before:  # a write reads more, which others write into
-        before = len(wanted)
-        for node in reversed(graph.nodes):
-            if node.name in wanted or written.get(node.name) in wanted:
-                wanted |= {node.name, *map(maker_of, node.inputs)}
+    wanted = needed(graph, graph.outputs)
     return msgspec.structs.replace(
         graph,
         inputs=tuple(item for item in graph.inputs if item.name in wanted),

@@ -32,7 +32,6 @@ NOT_MADE = {
     "shared-conv-keeps-batch-norm",
     "split-partition-has-no-cycle",
     "table-steps-fit-int16",
-    "view-writes-reach-their-value",
     "written-int64-not-cast",
     "written-state-not-folded",
 }

@@ -1,7 +1,7 @@
 """Changes of nodes as they are, without new ones: arguments, sizes, and the order in which nodes stand.
 
 Captured nodes record their types and have no shape rule (``generators.mutants``). So a number is changed only where a
-node's result has the type of an operand, and a size only where every value of a graph has one type and no node has an
+node's result has the type of an operand, and a size only where every value of a graph has one shape and no node has an
 integer that could mean a size. A drawn graph gets other sizes and attributes from ``generators.kin``.
 """
 
@@ -14,15 +14,23 @@ import msgspec
 from hypothesis import strategies as st
 
 from generators.sizes import pick
+from harness.case.aten import owner_of
 from harness.case.case import Case, Input, Node, TensorType, maker_of
 from harness.case.checking import value_types
-from harness.case.editing import UNIFORM, with_graph, with_node
+from harness.case.editing import UNIFORM, of_shape, with_graph, with_node
 from harness.case.operators import Draw
 
 FACTORS = (0.5, 2.0, 4.0)
 SIZES = (1, 2, 3, 4, 5, 6, 8)
 _AXIS = {"softmax", "_softmax", "log_softmax", "_log_softmax", "cumsum", "flip"}
 """ATen operators whose integers are dims; their results have the type of the operand."""
+_NUMBER = {*_AXIS, "add", "sub", "mul", "add_", "sub_", "mul_"}
+"""ATen operators whose integers say nothing of sizes."""
+_COPY = "aten.copy_.default"
+_WRITING = {f"aten.{name}.Tensor": f"aten.{name}_.Tensor" for name in ("add", "sub", "mul")} | {
+    "aten.copy.default": _COPY
+}
+"""Operators of two operands, and what writes their result into the first one. A division may be by zero."""
 
 
 def argument(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
@@ -50,21 +58,63 @@ def argument(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
     return with_node(case, place, msgspec.structs.replace(node, attributes=_put(node.attributes, path, new)))
 
 
+def written(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
+    """A captured node of two operands writes its result into the first one, or writes another result there."""
+    types, nodes = value_types(case.graph), {node.name: node for node in case.graph.nodes}
+    callers = {item.name for item in case.graph.inputs}
+    places = [
+        place
+        for place, node in enumerate(case.graph.nodes)
+        if node.operator in _WRITING.values() or node.operator in _WRITING
+        if _keeps_type(node, types) and _is_of_two(node) and types[node.inputs[0]] == types[node.name]
+        if owner_of(node.inputs[0], nodes) not in callers
+    ]
+    if not places:
+        return None
+    place = pick(draw, places)
+    node = case.graph.nodes[place]
+    options = [item for item in _WRITING.values() if item != node.operator]
+    if len(node.inputs) < 2:
+        options.remove(_COPY)
+    return with_node(case, place, msgspec.structs.replace(node, operator=draw(st.sampled_from(options))))
+
+
+def stretch(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
+    """A captured slice takes another stretch of the same length."""
+    types = value_types(case.graph)
+    places = []
+    for place, node in enumerate(case.graph.nodes):
+        if node.operator == "aten.slice.Tensor" and len(node.attributes["args"]) == 4 and node.types:
+            _, axis, start, _ = node.attributes["args"]
+            length, size = node.types[0].shape[axis], types[node.inputs[0]].shape[axis]
+            places += [(place, other, length) for other in range(size - length + 1) if other != start]
+    if not places:
+        return None
+    place, start, length = pick(draw, places)
+    node = case.graph.nodes[place]
+    arguments = [*node.attributes["args"][:2], start, start + length]
+    attributes = {**node.attributes, "args": arguments}
+    return with_node(case, place, msgspec.structs.replace(node, attributes=attributes))
+
+
 def resized(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
-    """A size is another one wherever it stands, in a captured graph whose values all have one type."""
+    """A size is another one wherever it stands, in a captured graph whose values all have one shape."""
     graph = case.graph
-    types = {*value_types(graph).values()}
-    if graph.constants or len(types) != 1 or any(node.types is None or _sized(node) for node in graph.nodes):
+    shapes = {item.shape for item in value_types(graph).values()}
+    if any(item.kind == "tensor" for item in graph.constants):  # they are stored as they are
         return None
-    (type_,) = types
-    if not type_.shape:
+    if len(shapes) != 1 or any(node.types is None or _sized(node) for node in graph.nodes):
         return None
-    old = pick(draw, type_.shape)
+    (before,) = shapes
+    if not before:
+        return None
+    old = pick(draw, before)
     new = draw(st.sampled_from([size for size in SIZES if size != old]))
-    shape = tuple(new if size == old else size for size in type_.shape)
+    shape = tuple(new if size == old else size for size in before)
     made = msgspec.structs.replace(
         graph,
         inputs=tuple(Input(name=item.name, shape=shape, dtype=item.dtype) for item in graph.inputs),
+        constants=tuple(of_shape(item, shape) for item in graph.constants),
         nodes=tuple(
             msgspec.structs.replace(node, types=tuple(TensorType(shape, item.dtype) for item in node.types or ()))
             for node in graph.nodes
@@ -90,6 +140,12 @@ def reordered(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
 
 
 Path = tuple[str | int, ...]
+
+
+def _is_of_two(node: Node) -> bool:
+    """Is a value its first argument, and a value or a number its second one, and the last?"""
+    first, *others = node.attributes["args"] or [None]
+    return isinstance(first, dict) and len(others) == 1 and not node.attributes["kwargs"]
 
 
 def _word(node: Node) -> str:
@@ -118,7 +174,7 @@ def _numbers(value: Any, *, dims: bool, path: Path = ()) -> list[Path]:
 
 def _sized(node: Node) -> bool:
     """May an integer among the arguments speak of a size?"""
-    return _word(node) not in _AXIS and _has_integer([node.attributes["args"], [*node.attributes["kwargs"].values()]])
+    return _word(node) not in _NUMBER and _has_integer([node.attributes["args"], [*node.attributes["kwargs"].values()]])
 
 
 def _has_integer(value: Any) -> bool:

@@ -6,7 +6,6 @@ operands, an operator stands in front of an input or behind the end. Calibration
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +19,9 @@ from generators.graphs import MOST_NODES
 from generators.recipes import recipes
 from generators.rules import Shape
 from generators.sizes import BUDGET, one_in, pick
-from harness.case.case import Case, Constant, Graph, Node, case_digest
+from harness.case.case import Case, Graph, Node, case_digest
 from harness.case.checking import check_case
+from harness.case.editing import of_shape
 from harness.case.errors import BadInput
 from harness.case.operators import Draw, ShapeError
 from harness.case.registry import operators
@@ -91,7 +91,8 @@ def _graph(draw: Draw, graph: Graph, *, grows: bool) -> Graph:
         for item in graph.inputs:
             names[item.name] = pool.input(_resized(item.shape, sizes), item.dtype)
         for constant in graph.constants:
-            names[constant.name] = _constant(pool, constant, sizes)
+            own = of_shape(constant, _resized(constant.shape, sizes))
+            names[constant.name] = pool.constant(own.kind, own.shape, dtype=own.dtype, **own.parameters)
         for item in graph.inputs:
             if item.dtype == "float32" and one_in(draw, 8):
                 names[item.name] = _unary(pool, names[item.name])
@@ -123,14 +124,6 @@ def _other_sizes(draw: Draw, graph: Graph) -> Mapping[int, int]:
 
 def _resized(shape: Shape, sizes: Mapping[int, int]) -> Shape:
     return tuple(sizes.get(size, size) for size in shape)
-
-
-def _constant(pool: GraphPool, constant: Constant, sizes: Mapping[int, int]) -> str:
-    shape, parameters = _resized(constant.shape, sizes), dict(constant.parameters)
-    if constant.kind == "literal" and shape != constant.shape:
-        values, elements = parameters["values"], math.prod(shape)
-        parameters["values"] = (values * -(-elements // len(values)))[:elements]
-    return pool.constant(constant.kind, shape, dtype=constant.dtype, **parameters)
 
 
 def _unary(pool: GraphPool, source: str) -> str:

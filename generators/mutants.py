@@ -19,7 +19,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from generators.adversarial import draw_calibration
-from generators.captured_changes import argument, reordered, resized
+from generators.captured_changes import argument, reordered, resized, stretch, written
 from generators.cases import SEEDS, fresh_examples, graph_digest, run_seed
 from generators.graph_pool import GraphPool
 from generators.kin import kin
@@ -179,7 +179,7 @@ def drawn_anew(draw: Draw, case: Case, others: Sequence[Case]) -> Case | None:
 
 CHANGES: tuple[Change, ...] = (
     *(drawn_anew, drawn_anew, sibling, round_trip, masked, second_reader, output, grown, spliced),
-    *(argument, resized, reordered),
+    *(argument, resized, reordered, written, stretch),
 )
 
 

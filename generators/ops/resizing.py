@@ -15,6 +15,8 @@ from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
 
 PAD_MODES = ("reflect", "replicate")
+_UNEVEN = (2.25, 1.5, 2.5, 1.25)
+"""Factors that leave a rest of some sizes: the result is as large as by a smaller factor, and of other elements."""
 
 
 def _planes(type_: TensorType) -> bool:
@@ -53,6 +55,9 @@ def _draw(draw: Draw, pool: Pool, name: str) -> Attributes:
 
 
 def _draw_nearest(draw: Draw, pool: Pool, name: str) -> Choice:
+    if room(pool.type_of(name).shape) >= 9 and one_in(draw, 3):
+        factors = [draw(st.sampled_from(_UNEVEN)) for _ in range(2)]
+        return Choice((name,), {"output": None, "factors": factors})
     return Choice((name,), _draw(draw, pool, name))
 
 

@@ -13,7 +13,7 @@ exact overload, and text is made from checked words and ``repr`` of plain data: 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from harness.case.case import Graph, Node, maker_of
@@ -88,21 +88,43 @@ def writes(operator: str) -> bool:
 
 
 def changed_state(graph: Graph) -> frozenset[str]:
-    """Constants of a captured graph that a call of the module changes: its state, such as a KV cache.
+    """Constants of a captured graph that a call of the module changes: its state, such as a KV cache."""
+    return frozenset({*written_values(graph).values()} & {item.name for item in graph.constants})
 
-    In-place operators are followed through views to what they write into.
-    """
+
+def written_values(graph: Graph) -> dict[str, str]:
+    """What each in-place operator of a captured graph writes into: node -> the value whose memory that is."""
     nodes = {node.name: node for node in graph.nodes}
-    found = set()
-    for node in graph.nodes:
-        name = node.name if writes(node.operator) else ""
-        while (writer := nodes.get(maker_of(name))) is not None and writer.inputs:
-            shares = writes(writer.operator) or writer.operator == GETITEM
-            if not (shares or writer.operator.rpartition(".")[0] in ATEN_VIEWS):
-                break
-            name = writer.inputs[0]
-        found.add(name)
-    return frozenset(found & {item.name for item in graph.constants})
+    return {node.name: owner_of(node.inputs[0], nodes) for node in graph.nodes if node.inputs and writes(node.operator)}
+
+
+def needed(graph: Graph, outputs: Iterable[str]) -> frozenset[str]:
+    """What some values depend on: names of inputs, constants and nodes.
+
+    Whatever writes into something that they depend on belongs to it, also where nobody reads what it returns.
+    """
+    written = {name: maker_of(value) for name, value in written_values(graph).items()}
+    wanted = set(map(maker_of, outputs))
+    before = 0
+    while len(wanted) > before:  # a write reads more, which others write into
+        before = len(wanted)
+        for node in reversed(graph.nodes):
+            if node.name in wanted or written.get(node.name) in wanted:
+                wanted |= {node.name, *map(maker_of, node.inputs)}
+    return frozenset(wanted)
+
+
+def owner_of(name: str, nodes: Mapping[str, Node]) -> str:
+    """The value whose memory a value of a captured graph lies in: views and in-place operators have none.
+
+    :param nodes: those of the graph, by name.
+    """
+    while (writer := nodes.get(maker_of(name))) is not None and writer.inputs:
+        shares = writes(writer.operator) or writer.operator == GETITEM
+        if not (shares or writer.operator.rpartition(".")[0] in ATEN_VIEWS):
+            break
+        name = writer.inputs[0]
+    return name
 
 
 def _check_argument(item: Any, path: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.case.case import Graph, maker_of
+from harness.case.aten import needed
+from harness.case.case import Graph
 from harness.case.constants import CONSTANT_KINDS
 
 
@@ -18,15 +19,10 @@ def operator_chain(graph: Graph, output: int | None = None) -> tuple[str, ...]:
 
     :param output: index of the output; None stands for all of them.
     """
-    wanted = set(graph.outputs if output is None else (graph.outputs[output],))
-    wanted = set(map(maker_of, wanted))
-    chain: list[str] = []
-    for node in reversed(graph.nodes):
-        if node.name in wanted:
-            chain.append(node.operator)
-            wanted |= set(map(maker_of, node.inputs))
+    wanted = needed(graph, graph.outputs if output is None else (graph.outputs[output],))
+    chain = [node.operator for node in graph.nodes if node.name in wanted]
     constants = [item.kind for item in graph.constants if item.name in wanted and not CONSTANT_KINDS[item.kind].stored]
-    return (*constants, *reversed(chain))
+    return (*constants, *chain)
 
 
 def contains_in_order(chain: Sequence[str], wanted: Sequence[str]) -> bool:

@@ -5,11 +5,13 @@ Pure data. Reduction (``harness.campaign.reduction``) and mutation (``generators
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import msgspec
 
-from harness.case.case import Case, Distribution, Graph, Node, maker_of
+from harness.case.aten import needed
+from harness.case.case import Case, Constant, Distribution, Graph, Node, maker_of
 from harness.case.recipe import parse_recipe
 
 UNIFORM = Distribution(kind="uniform", parameters={"low": -1.0, "high": 1.0})
@@ -40,18 +42,13 @@ def _rereferenced(value: object, names: Mapping[str, str]) -> object:
 
 
 def pruned(graph: Graph) -> Graph:
-    """A graph without what no output depends on."""
-    wanted = set(map(maker_of, graph.outputs))
-    nodes = []
-    for node in reversed(graph.nodes):
-        if node.name in wanted:
-            nodes.append(node)
-            wanted |= set(map(maker_of, node.inputs))
+    """A graph without what no output depends on; what is written into something that is left stays."""
+    wanted = needed(graph, graph.outputs)
     return msgspec.structs.replace(
         graph,
         inputs=tuple(item for item in graph.inputs if item.name in wanted),
         constants=tuple(item for item in graph.constants if item.name in wanted),
-        nodes=tuple(reversed(nodes)),
+        nodes=tuple(node for node in graph.nodes if node.name in wanted),
     )
 
 
@@ -68,6 +65,15 @@ def with_node(case: Case, place: int, node: Node) -> Case:
     """A case with another node in the place of one."""
     nodes = (*case.graph.nodes[:place], node, *case.graph.nodes[place + 1 :])
     return with_graph(case, msgspec.structs.replace(case.graph, nodes=nodes))
+
+
+def of_shape(constant: Constant, shape: tuple[int, ...]) -> Constant:
+    """A constant of another shape; a literal has its values again and again."""
+    parameters = dict(constant.parameters)
+    if constant.kind == "literal" and shape != constant.shape:
+        values, elements = parameters["values"], math.prod(shape)
+        parameters["values"] = (values * -(-elements // len(values)))[:elements]
+    return msgspec.structs.replace(constant, shape=shape, parameters=parameters)
 
 
 def numbered(graph: Graph, prefix: str = "") -> Graph:

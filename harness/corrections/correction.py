@@ -88,11 +88,6 @@ class Correction:
         )
 
     @property
-    def requantizes(self) -> bool:
-        """Does it change which qparams the quantizer chooses?"""
-        return any(change.module.startswith("executorch.backends.arm.quantizer") for change in self.changes)
-
-    @property
     def releases(self) -> tuple[str, ...]:
         """The executorch versions that need it, oldest first."""
         return tuple(sorted({release for change in self.changes for release in change.digests}, key=_version))

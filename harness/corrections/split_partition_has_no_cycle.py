@@ -36,7 +36,10 @@ CORRECTION = Correction(
         "A partition out of which a node was taken that depends on it, and that it depends on, is split into connected "
         "components. Where the rest is connected by another way it is one component, and has the cycle still."
     ),
-    change="Nodes on both sides of what was taken out are not of one component, and each component is checked again.",
+    change=(
+        "Nodes on both sides of what was taken out are not of one component, each component is checked again, and they "
+        "come in the graph's order."
+    ),
     changes=(
         Change(_PARTITIONER, "TOSAPartitioner._tag_module", {"1.5.1": "c443244bca2d"}, (Edit(_TAGGED, _DETAGGED),)),
         Change(
@@ -66,7 +69,8 @@ CORRECTION = Correction(
                 ),
                 Edit(
                     "    return components\n",
-                    "    return components\n"
+                    "    # In the graph's order, so that the same graph gives the same program.\n"
+                    "    return sorted(components, key=min)\n"
                     "\n\n"
                     "def _crossings(nodes: set[torch.fx.Node]) -> dict[torch.fx.Node, int]:\n"
                     '    """How often a path to each node left the set; a DQ node counts as its only user does."""\n'

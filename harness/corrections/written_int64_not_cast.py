@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from harness.corrections.correction import Change, Correction, Edit
 
+_INT64 = "            if not self._is_tensor_of_dtype(node_val, torch.int64):\n                continue\n"
+
 CORRECTION = Correction(
     name="written-int64-not-cast",
     entries=("written-int64-state-cast",),
@@ -19,34 +21,27 @@ CORRECTION = Correction(
             {"1.5.1": "666f24b5b717"},
             (
                 Edit(
-                    "            if not self._is_tensor_of_dtype(node_val, torch.int64):\n                continue\n",
-                    "            if not self._is_tensor_of_dtype(node_val, torch.int64):\n"
-                    "                continue\n"
-                    "            if node.target in written:\n"
+                    _INT64,
+                    _INT64 + "            if _is_written(node):\n"
                     "                continue  # a write would go into the copy\n",
-                ),
-                Edit(
-                    "        graph = graph_module.graph\n        for node in graph.nodes:\n",
-                    "        graph = graph_module.graph\n"
-                    "        written = {\n"
-                    "            node.target\n"
-                    "            for node in graph.nodes\n"
-                    '            if node.op in ("placeholder", "get_attr") and _is_written(node)\n'
-                    "        }\n"
-                    "        for node in graph.nodes:\n",
                 ),
                 Edit(
                     "        return modified\n",
                     "        return modified\n"
                     "\n\n"
                     "def _is_written(node: torch.fx.Node) -> bool:\n"
-                    '    """Does something write into what a node returns, or into a view of it?"""\n'
+                    '    """Does something write into what a node returns, or what others return of the same name?"""\n'
+                    "    same = (item for item in node.graph.nodes if item.target == node.target)\n"
+                    "    return any(_has_write(item) for item in same)\n"
+                    "\n\n"
+                    "def _has_write(node: torch.fx.Node) -> bool:\n"
+                    '    """Does a user write into what a node returns, or into a view of it?"""\n'
                     "    for user in node.users:\n"
                     '        schema = getattr(user.target, "_schema", None)\n'
                     "        for argument, value in zip(schema.arguments if schema else (), user.args):\n"
                     "            if value is not node or argument.alias_info is None:\n"
                     "                continue\n"
-                    "            if argument.alias_info.is_write or _is_written(user):\n"
+                    "            if argument.alias_info.is_write or _has_write(user):\n"
                     "                return True\n"
                     "    return False\n",
                 ),

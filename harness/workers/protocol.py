@@ -237,6 +237,10 @@ class Emitted(msgspec.Struct, frozen=True, kw_only=True, tag="emitted"):
     problem: str | None = None
 
 
+QUANTIZED_GRAPH = "quantized graph"
+"""How the first difference of two compiles begins where already what PT2E made differs."""
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """A case stock and with one variant of corrections.
 

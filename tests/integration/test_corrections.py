@@ -64,12 +64,29 @@ model = Writes()
 calibration = [(torch.rand(4, 3),) for _ in range(2)]
 """
 
+COUNTS = """
+import torch
+class Counts(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("first", torch.zeros(4))
+        self.register_buffer("second", torch.zeros(4))
+    def forward(self, x):
+        return torch.relu(self.second.add_(torch.nn.functional.layer_norm(self.first.add_(x), (4,))))
+torch.manual_seed(0)
+model = Counts()
+calibration = [(torch.rand(4),) for _ in range(2)]
+"""
 
-@pytest.mark.skipif("view-writes-reach-their-value" not in NEEDED, reason="no correction for the installed release")
-def test_what_is_written_into_a_view_arrives(tmp_path, armdiff_here):
-    """In stock, each of the six outputs lacks it."""
-    correction = ("--correction", "view-writes-reach-their-value")
-    armdiff_here(*written(tmp_path, WRITES, "--probes", "none", "--json", "out.json", *correction), cwd=tmp_path)
+
+@pytest.mark.skipif(RELEASE != "1.5.1", reason="no correction for the installed release")
+@pytest.mark.parametrize(
+    ("model", "name"), [(WRITES, "view-writes-reach-their-value"), (COUNTS, "inplace-arithmetic-writes-back")]
+)
+def test_what_is_written_in_place_arrives(tmp_path, armdiff_here, model, name):
+    """In stock, each of six outputs lacks it, and so does the next call, whose numbers have names like the buffers'."""
+    correction = ("--correction", name)
+    armdiff_here(*written(tmp_path, model, "--probes", "none", "--json", "out.json", *correction), cwd=tmp_path)
     data = json.loads((tmp_path / "out.json").read_text())
     assert data["cases"] == 1
     found = [

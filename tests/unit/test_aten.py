@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from harness.case.aten import aten_call, changed_state, check_aten_node, referenced
+from harness.case.aten import aten_call, changed_state, check_aten_node, needed, referenced
 from harness.case.case import Constant, Graph, Input, Node, TensorType
+from harness.case.chains import operator_chain
 from harness.case.errors import BadInput
 
 NODE = Node(
@@ -93,3 +94,21 @@ def test_state_is_what_in_place_operators_write_through_views(nodes, changed):
         outputs=(nodes[-1].name,),
     )
     assert changed_state(graph) == changed
+
+
+def test_a_write_belongs_to_what_depends_on_what_it_writes_into():
+    nodes = (
+        _node("relu", "aten.relu.default", "x"),
+        _node("part", "aten.slice.Tensor", "relu"),
+        _node("copy_", "aten.copy_.default", "part", "other"),
+        _node("unread", "aten.add_.Tensor", "cache", "x"),
+        _node("add", "aten.add.Tensor", "relu", "x"),
+    )
+    graph = Graph(
+        inputs=(Input(name="x", shape=(1, 4)),),
+        constants=(_state("cache"), _state("other")),
+        nodes=nodes,
+        outputs=("add",),
+    )
+    assert needed(graph, ("add",)) == {"x", "relu", "part", "copy_", "other", "add"}
+    assert operator_chain(graph) == tuple(node.operator for node in nodes if node.name != "unread")

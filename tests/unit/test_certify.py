@@ -14,7 +14,7 @@ from harness.campaign.replaying import held_against_status
 from harness.case.case import encode_case
 from harness.case.reading import decode_case
 from harness.compat.releases import Basis, installed
-from harness.corrections import Change, Correction, find_correction
+from harness.corrections import Correction, find_correction
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, with_corrections
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult, Compared, Comparison
@@ -125,21 +125,24 @@ def test_a_bug_of_velas_that_a_correction_leads_to_is_named(tmp_path, default_li
     alone = Comparison(variant=(NEG,), what="w", corrected=(hazard,))
     assert met_in_vela(alone, [entry(tmp_path, "vela-bug", B)]).startswith("Vela's bug vela-bug, which it resembles")
     assert met_in_vela(alone, ()) == "a bug of Vela that no corpus entry describes"
+    assert outcome_of(Comparison(variant=(NEG,), what="w", corrected=(hazard,)), ()) == "worse"
+    assert outcome_of(Comparison(variant=(NEG,), what="w", corrected=(hazard,)), (), alone=False) == "vela"
     own = Comparison(variant=(NEG,), what="w", corrected=(hazard, finding(A)))
+    assert outcome_of(own, (), alone=False) == "worse"
     assert met_in_vela(own, ()) == "", "the correction is to blame for the other one"
     stock = Comparison(variant=(NEG,), what="w", stock=(hazard,), corrected=(hazard,))
     assert met_in_vela(stock, ()) == ""
 
 
-def test_only_workarounds_may_round_otherwise():
+def test_only_workarounds_may_round_otherwise_and_what_quantizes_otherwise():
     right, workaround = (Correction("c", (), "c.", "c.", (), ((),), workaround=flag) for flag in (False, True))
-    assert refuses("rounded", right)
-    assert not refuses("rounded", workaround)
-    quantizer = Change("executorch.backends.arm.quantizer.annotator", "annotate", {}, ())
-    assert not refuses("rounded", Correction("c", (), "c.", "c.", (quantizer,), ((),))), "quantized eager moves along"
-    assert not refuses("rounded", None)
-    assert refuses("worse", workaround)
-    assert not any(refuses(name, right) for name in ("same", "equal", "right", "better", "alike", "uncovered"))
+    lowered, quantized = (Comparison(variant=("c",), what=what) for what in ("d: other TOSA", "quantized graph: add"))
+    assert refuses("rounded", right, lowered)
+    assert not refuses("rounded", workaround, lowered)
+    assert not refuses("rounded", right, quantized), "quantized eager moves along"
+    assert not refuses("rounded", None, lowered)
+    assert refuses("worse", workaround, quantized)
+    assert not any(refuses(name, right, lowered) for name in ("same", "equal", "right", "better", "alike", "uncovered"))
 
 
 def test_the_verdict():

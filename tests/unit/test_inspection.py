@@ -9,7 +9,7 @@ from harness.compat.snapshots import Qparams, value_origin
 from harness.evidence.inspection.decisions import clamp_bounds, decided, operands
 from harness.evidence.inspection.folding import folded, quantized
 from harness.evidence.inspection.layout import same_elements, share, weights
-from harness.evidence.inspection.lookup import _allowed, _evaluated
+from harness.evidence.inspection.lookup import _allowed, _evaluated, with_steps_that_tosa_has
 from harness.evidence.inspection.metadata import metadata_faults, start_faults, unfinished_faults
 from tests.unit.artifacts import call, dequantize, output, placeholder, quantize, snapshot, trace
 
@@ -263,3 +263,12 @@ def test_an_entry_at_a_jump_may_lie_on_either_side_of_it():
     argument = np.asarray([-127, -126]) * float(np.float32(1 / 127))
     low, high = _allowed(call("n", "aten.ceil.default", "%x"), argument, Qparams(1 / 127, 0, -128, 127, "int8"))
     assert (low.tolist(), high.tolist()) == ([-127, 0], [0, 0])
+
+
+def test_entries_beside_a_step_that_no_table_has_may_be_all_that_is_between():
+    exact = np.array([-3, -32767, 32767, 32766, 4])
+    low, high = with_steps_that_tosa_has(exact, exact)
+    assert low.tolist() == [-3, -32767, -32767, 32766, 4]
+    assert high.tolist() == [-3, 32767, 32767, 32766, 4]
+    gentle = np.array([-3, 0, 32767])
+    assert [item.tolist() for item in with_steps_that_tosa_has(gentle, gentle)] == [gentle.tolist()] * 2

@@ -6,7 +6,8 @@ import pytest
 
 from generators.kin import draw_kin
 from harness.campaign.certify.kin import BATCH, Goal, kin_of, until_enough
-from harness.case.case import encode_case
+from harness.case.aten import writes
+from harness.case.case import case_digest, encode_case
 from harness.case.chains import has_pattern
 from harness.case.reading import decode_case, read_case
 from harness.triage.corpus import default_corpus
@@ -48,6 +49,16 @@ def test_a_captured_graph_has_no_kin_and_nothing_stands_behind_an_edit_by_hand()
     assert kin
     assert {item.recipe for item in kin} == {edited.recipe}
     assert {item.graph.nodes[-1].operator for item in kin} == {edited.graph.nodes[-1].operator}
+
+
+def test_mutants_are_the_kin_of_a_captured_graph_and_write_as_it_does():
+    case = case_of("write-into-view-lost")
+    kin = [*kin_of([case], 0, 20)]
+    assert len({case_digest(item) for item in kin}) == 20
+    assert {item.target for item in kin} == {case.target}
+    assert sum(any(writes(node.operator) for node in item.graph.nodes) for item in kin) > 15
+    stored = read_case(default_corpus() / "seeds" / "001-conv-relu-cat")
+    assert [*kin_of([stored], 0, 5)] == []
 
 
 def test_kin_of_several_cases_come_in_turn():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generators.captured_changes import argument, reordered, resized
+from generators.captured_changes import argument, reordered, resized, stretch, written
 from generators.mutants import (
     CHANGES,
     MOST_NODES,
@@ -141,6 +141,39 @@ def test_sizes_stay_where_an_argument_may_be_one():
     assert resized(None, DRAWN, ()) is None
 
 
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_state_is_of_another_size_with_what_is_written_into_it(data):
+    case = plain(read_case(FOUND / "written-int64-state-cast" / "case.json"))
+    made = resized(data.draw, case, ())
+    check_case(made)
+    assert made.graph != case.graph
+    ((size,),) = {item.shape for item in value_types(made.graph).values()}
+    assert len(made.graph.constants[0].parameters["values"]) == size
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_result_is_written_in_place_but_not_into_what_the_caller_gave(data):
+    case = plain(CAPTURED)
+    made = written(data.draw, case, ())
+    check_case(made)
+    assert made.graph.nodes[1].operator in (
+        "aten.add_.Tensor",
+        "aten.sub_.Tensor",
+        "aten.mul_.Tensor",
+        "aten.copy_.default",
+    )
+    assert made.graph.nodes[1].inputs == case.graph.nodes[1].inputs
+    nodes = (aten("n0", "aten.view.default", "x0"), aten("n1", "aten.add.Tensor", "n0", "x1"))
+    of_input = msgspec.structs.replace(case.graph, nodes=nodes, outputs=("n1",))
+    assert written(data.draw, msgspec.structs.replace(case, graph=of_input), ()) is None
+
+
+def test_a_slice_of_all_there_is_has_no_other_stretch():
+    assert stretch(None, with_arguments("aten.slice.Tensor", 2, 0, 6), ()) is None
+
+
 def test_nodes_in_another_order_still_stand_behind_what_they_read():
     nodes = (aten("a", "aten.tanh.default", "x"), aten("b", "aten.abs.default", "y"))
     graph = msgspec.structs.replace(
@@ -177,9 +210,14 @@ def test_every_change_is_met_in_a_few_blocks():
         ),
         calibration={"x": UNIFORM},
     )
-    cases = [item[0] for block in range(8) for item in draw_mutants([CAPTURED, DRAWN, flat], 0, block, 20, TARGETS)]
-    operators = {node.operator for case in cases for node in case.graph.nodes}
-    assert len(CHANGES) == 12
+    views = read_case(FOUND / "write-into-view-lost" / "case.json")
+    parents = [CAPTURED, DRAWN, flat, views]
+    cases = [item[0] for block in range(8) for item in draw_mutants(parents, 0, block, 20, TARGETS)]
+    nodes = [node for case in cases for node in case.graph.nodes]
+    operators = {node.operator for node in nodes}
+    assert len(CHANGES) == 14
+    assert {"aten.add_.Tensor", "aten.sub_.Tensor", "aten.mul_.Tensor"} <= operators
+    assert any(node.attributes["args"][2:] == [1, 3] for node in nodes if node.operator == "aten.slice.Tensor")
     assert {"permute", "cat", "slice", "reshape", "sigmoid", "maximum", "neg", "gt", "to_float"} <= operators
     assert any(len(case.graph.outputs) > 1 for case in cases)
     assert any(case.recipe.startswith("a16w8") for case in cases)

@@ -18,9 +18,11 @@ from harness.campaign.reduction.structure import structural_cuts
 from harness.case.case import Case, Constant, Distribution, Graph, Input, Node, Seeds, case_digest, encode_case
 from harness.case.chains import contains_in_order, operator_chain
 from harness.case.checking import check_case, value_types
+from harness.case.editing import with_graph
 from harness.case.errors import BadInput
 from harness.case.reading import read_case
 from harness.reports.concluding import Concluding
+from harness.triage.corpus import default_corpus
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
 
@@ -71,6 +73,15 @@ def test_a_chain_is_cut_at_its_ends_and_in_its_middle():
     assert words["a in place of b (sigmoid)"] == ["relu", "minimum", "neg"]
     first = next(structural_cuts(CHAIN))
     assert len(first.case.graph.nodes) == 1
+
+
+def test_a_write_stays_while_what_it_writes_into_is_read_and_is_cut_by_itself():
+    case = read_case(default_corpus() / "found" / "write-into-view-lost")
+    assert with_graph(case, case.graph).graph == case.graph
+    chains = [[node.operator for node in cut.case.graph.nodes] for cut in structural_cuts(case)]
+    assert ["aten.relu.default", "aten.add.Tensor"] in chains  # without the write
+    assert ["aten.relu.default", "aten.slice.Tensor", "aten.copy_.default", "aten.add.Tensor"] in chains
+    assert ["aten.relu.default"] not in chains  # its value is written into
 
 
 def test_what_becomes_an_input_is_no_output_any_more():

@@ -29,13 +29,10 @@ NOT_MADE = {
     "cumsum-keeps-quantized-dtype",
     "inplace-arithmetic-writes-back",
     "movedim-shares-domain",
-    "replayed-writes-go-nowhere",
     "scalar-operand-adds-no-dimension",
     "shared-conv-keeps-batch-norm",
     "split-partition-has-no-cycle",
-    "nearest-resize-doubles-by-size",
     "table-steps-fit-int16",
-    "view-writes-reach-their-value",
     "written-int64-not-cast",
     "written-state-not-folded",
 }

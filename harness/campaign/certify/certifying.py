@@ -121,15 +121,15 @@ class Certifier:
             if step.name == "graphs":
                 graphs = rows
             corpus = with_corrections(self.plan.corpus, chosen(words))
-            found = [(item, outcome_of(item.comparison, corpus)) for item in rows]
+            found = [(item, outcome_of(item.comparison, corpus, alone=step.alone)) for item in rows]
             for target in dict.fromkeys(item.case.target for item, _ in found):
                 mine = [(item.comparison, outcome) for item, outcome in found if item.case.target == target]
                 reached = sum(row.reached for row, _ in mine) if step.alone else None
                 outcomes = tally(outcome for _, outcome in mine)
                 moved.append(Moved(cases=step.name, target=target, outcomes=outcomes, reached=reached))
-            bad = [item for item, outcome in found if refuses(outcome, one)]
+            bad = [item for item, outcome in found if refuses(outcome, one, item.comparison)]
             if bad:
-                counterexample = self._counterexample(bad, corpus)
+                counterexample = self._counterexample(bad, corpus, alone=step.alone)
                 where = "nothing else moved" if step.alone else "all corrections together"
                 trouble = {where: _told(counterexample, words)}
                 break
@@ -251,7 +251,7 @@ class Certifier:
 
     # ---- counterexamples --------------------------------------------------------------------------------------------
 
-    def _counterexample(self, bad: Sequence[ComparedCase], corpus: Sequence[Entry]) -> Counterexample:
+    def _counterexample(self, bad: Sequence[ComparedCase], corpus: Sequence[Entry], *, alone: bool) -> Counterexample:
         """The smallest case that refuses, cut down while it does so alike.
 
         If possible one that is no bug of Vela's, and one without a stock finding.
@@ -262,13 +262,13 @@ class Certifier:
             return bool(met_in_vela(row, corpus)), len(row.stock), len(item.case.graph.nodes), item.path
 
         first = min(bad, key=rank)
-        outcome = outcome_of(first.comparison, corpus)
+        outcome = outcome_of(first.comparison, corpus, alone=alone)
         words = first.comparison.variant
         seen: dict[str, ComparedCase] = {}
 
         def still(case: Case) -> bool:
             made = self._rows.compare([self._rows.wanted(case, words)], "counterexample")
-            if not made or outcome_of(made[0].comparison, corpus) != outcome:
+            if not made or outcome_of(made[0].comparison, corpus, alone=alone) != outcome:
                 return False
             if made[0].comparison.stock and not first.comparison.stock:
                 return False

@@ -47,7 +47,7 @@ from harness.pipeline.lowering import StageClock
 from harness.pipeline.probes.graphs import differences
 from harness.triage.findings import Finding, finding_of
 from harness.workers.observing import Compiled, InvalidCase, Options, compile_case, execute, judge
-from harness.workers.protocol import Compared, CompareTask, Comparison, Variant
+from harness.workers.protocol import QUANTIZED_GRAPH, Compared, CompareTask, Comparison, Variant
 
 
 def compare(task: CompareTask, announce: Callable[[str], None]) -> Compared:
@@ -155,7 +155,7 @@ def _difference(one: Compiled, other: Compiled) -> str:
     if one.failure or other.failure:
         return "" if _ends(one) == _ends(other) else f"{_ends(one)}, and then {_ends(other)}"
     if found := differences(first.reference, second.reference):
-        return f"quantized graph: {found[0]}"
+        return f"{QUANTIZED_GRAPH}: {found[0]}"
     if first.fallback != second.fallback:
         return f"on the CPU: {_words(first.fallback)} and then {_words(second.fallback)}"
     if len(first.delegates) != len(second.delegates):

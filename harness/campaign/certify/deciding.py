@@ -13,20 +13,28 @@ from harness.triage.buckets import VELA_STAGE
 from harness.triage.corpus import Entry, resembled_by
 from harness.triage.findings import Finding
 from harness.triage.proving import key_of
-from harness.workers.protocol import Comparison
+from harness.workers.protocol import QUANTIZED_GRAPH, Comparison
 
-OUTCOMES: tuple[Outcome, ...] = ("same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse")
+OUTCOMES: tuple[Outcome, ...] = (
+    *("same", "equal", "rounded", "right", "better", "alike", "uncovered", "vela", "worse"),
+)
 
 _BEFORE_VELA = ("export", "prepare", "calibrate", "convert", "export-quantized", "lower")
 _BEFORE_RUN = (*_BEFORE_VELA, VELA_STAGE, "emit")
 _RUNTIME_STAGE = f"leg:{RUNTIME}"
 
 
-def outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
+def outcome_of(comparison: Comparison, corpus: Sequence[Entry], *, alone: bool = True) -> Outcome:
     """What a comparison means.
 
     :param corpus: what is known while the variant's corrections apply (``harness.triage.corpus.with_corrections``).
+    :param alone: with one correction. With all of them, nobody learns from a bug of Vela's which one led there.
     """
+    outcome = _outcome_of(comparison, corpus)
+    return "vela" if outcome == "worse" and not alone and met_in_vela(comparison, corpus) else outcome
+
+
+def _outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
     if comparison.same:
         return "same"
     stock = {_identity(item) for item in comparison.stock}
@@ -75,12 +83,12 @@ def met_in_vela(comparison: Comparison, corpus: Sequence[Entry]) -> str:
     return f"Vela's bug {entry.name}{proved}"
 
 
-def refuses(outcome: Outcome, correction: Correction | None) -> bool:
+def refuses(outcome: Outcome, correction: Correction | None, comparison: Comparison) -> bool:
     """Does an outcome refuse a correction (None: all of them together, workarounds among them)?
 
-    Where a correction changes what the quantizer chooses, quantized eager returns other values, and is right.
+    Where the quantized graph is another one, quantized eager returns other values, and is right.
     """
-    may_round = correction is None or correction.workaround or correction.requantizes
+    may_round = correction is None or correction.workaround or comparison.what.startswith(QUANTIZED_GRAPH)
     return outcome == "worse" or (outcome == "rounded" and not may_round)
 
 

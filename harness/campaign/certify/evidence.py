@@ -11,11 +11,13 @@ better   stock was wrong; some of its mismatches are gone and none is new
 alike    stock was wrong, in the same way with the corrections
 uncovered stock was wrong; the corrections uncover another known bug behind it, or one of Vela's where stock
          ended before Vela
+vela     with all corrections together: the program meets a bug of Vela's that stock's does not, and nothing else
 worse    a mismatch that stock does not have
 ======== =====================================================================================
 
 ``worse`` refuses a correction. So does ``rounded``, except for a workaround that moves operators to
-the CPU: those are computed in float there, and round otherwise.
+the CPU: those are computed in float there, and round otherwise; and where already the quantized graph is
+another one.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import msgspec
 
 from harness.case.errors import MALFORMED, BadInput
 
-Outcome = Literal["same", "equal", "rounded", "right", "better", "alike", "uncovered", "worse"]
+Outcome = Literal["same", "equal", "rounded", "right", "better", "alike", "uncovered", "vela", "worse"]
 Verdict = Literal["certified", "not-needed", "refused"]
 
 

@@ -1,7 +1,7 @@
 """Graphs like a bug's own cases, compared until enough of them come to the code that a correction changes.
 
 That a drawn graph is the same program stock and corrected says nothing if it never comes to the edited lines. Kin
-(``generators.kin``) mostly do.
+(``generators.kin``) mostly do, and of a captured graph its mutants (``generators.mutants``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from typing import Protocol, TypeVar
 
-from harness.case.case import Case
+from harness.case.case import Case, case_digest
 from harness.workers.protocol import Comparison
 
 BATCH = 20
@@ -50,11 +50,22 @@ class Goal:
 
 def kin_of(cases: Sequence[Case], seed: int, count: int) -> Iterator[Case]:
     """Kin of several cases, in turn, up to ``count`` of them in all."""
-    from generators.kin import draw_kin
-
     each = -(-count // max(1, len(cases)))
-    drawn = (draw_kin(case, seed, each) for case in cases)
+    drawn = (_kin(case, seed, each) for case in cases)
     yield from islice((item for item in chain.from_iterable(zip_longest(*drawn)) if item is not None), count)
+
+
+def _kin(case: Case, seed: int, count: int) -> list[Case]:
+    """A captured graph, which nobody can draw anew, has mutants for kin; none if its tensors are stored beside it."""
+    from generators.kin import draw_kin
+    from generators.mutants import draw_mutants
+
+    if not case.graph.captured:
+        return draw_kin(case, seed, count)
+    if case.tensors is not None:
+        return []
+    mutants = draw_mutants([case], seed, int(case_digest(case), 16), count, [case.target])
+    return [one for [one] in mutants]
 
 
 def until_enough(

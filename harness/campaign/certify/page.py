@@ -21,6 +21,7 @@ _MEANING = {
     "better": "stock was wrong; less is now",
     "alike": "stock was wrong; as before",
     "uncovered": "stock was wrong; another known bug shows now, or one of Vela's that stock never came to",
+    "vela": "right as TOSA, compiled wrong by Vela",
     "worse": "wrong where stock was not",
 }
 _BRIEF = {
@@ -31,6 +32,7 @@ _BRIEF = {
     "better": "less wrong than stock",
     "alike": "as wrong as stock",
     "uncovered": "wrong by another bug",
+    "vela": "compiled wrong by Vela",
     "worse": "wrong where stock was right",
 }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from harness.case.case import Case, Constant, Graph, Input, TensorType, maker_of
+from harness.case.case import Case, Constant, Graph, Input, Node, TensorType, maker_of
 from harness.case.checking import check_case, value_types
 from harness.case.editing import UNIFORM, renamed, with_graph
 from harness.case.errors import BadInput
@@ -57,7 +57,7 @@ def _cuts(case: Case) -> Iterator[Cut]:
         for operand in dict.fromkeys(node.inputs):
             if node.name in types and types[operand] == types[node.name]:
                 words = f"{operand} in place of {node.name} ({node.operator})"
-                yield Cut(with_graph(case, renamed(graph, {node.name: operand})), words)
+                yield Cut(with_graph(case, _without(graph, node, operand)), words)
     if len(graph.outputs) > 2:
         for name in graph.outputs:
             rest = tuple(item for item in graph.outputs if item != name)
@@ -71,6 +71,12 @@ def _cuts(case: Case) -> Iterator[Cut]:
     for constant in graph.constants:
         if constant.dtype == "float32":
             yield as_input(case, constant.name, types[constant.name])
+
+
+def _without(graph: Graph, node: Node, operand: str) -> Graph:
+    """Without a node, be it one that writes: its readers read an operand."""
+    left = msgspec.structs.replace(graph, nodes=tuple(item for item in graph.nodes if item is not node))
+    return renamed(left, {node.name: operand})
 
 
 def results_of(graph: Graph, types: Mapping[str, TensorType]) -> list[str]:

@@ -67,12 +67,14 @@ def always(target: Target) -> str | None:
 
 
 def arrays_of(result: object) -> tuple[Array, ...]:
-    """Flatten a module's result to numpy arrays, in user order."""
+    """Flatten a module's result to numpy arrays, in user order: copies, since a result may be the module's state."""
+    import numpy as np
     import torch
 
     leaves, _ = torch.utils._pytree.tree_flatten(result)
     return tuple(
-        leaf.detach().contiguous().numpy() if isinstance(leaf, torch.Tensor) else _scalar(leaf) for leaf in leaves
+        np.array(leaf.detach().numpy(), order="C") if isinstance(leaf, torch.Tensor) else _scalar(leaf)
+        for leaf in leaves
     )
 
 

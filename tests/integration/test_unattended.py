@@ -15,7 +15,7 @@ from click.testing import Result
 from harness.case.case import Case, Distribution, Graph, Input, Node, encode_case
 from harness.case.reading import read_case
 from harness.tosa.judging import judge
-from harness.tosa.translating import from_flatbuffer
+from harness.tosa.program import decode
 from harness.triage.corpus import default_corpus
 from tests.forked import in_fork
 
@@ -69,9 +69,9 @@ def test_reduce_shows_the_smallest_tosa_program_of_a_bug_of_vela(
     assert any("REDUCE_MAX(x0)" in line for line in lines[at:])
     [again] = [line for line in lines[at:] if line.startswith("    again: armdiff vela ")]
     file, accelerator = again.split()[3], again.split()[-1]
-    program = from_flatbuffer((tmp_path / file).read_bytes())
+    program = decode((tmp_path / file).read_bytes())
     assert program.ops == ("REDUCE_MAX", "PAD")
-    assert (tmp_path / file).with_suffix(".json").exists()
+    assert (tmp_path / file).with_suffix(".tosa").exists()
     assert judge(program, accelerator).outcome == "finding"
 
 

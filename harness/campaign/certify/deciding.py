@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import get_args
 
 from harness.campaign.certify.evidence import Outcome, Verdict
 from harness.corrections import Correction
@@ -15,9 +16,7 @@ from harness.triage.findings import Finding
 from harness.triage.proving import key_of
 from harness.workers.protocol import QUANTIZED_GRAPH, Comparison
 
-OUTCOMES: tuple[Outcome, ...] = (
-    *("same", "equal", "rounded", "right", "better", "alike", "uncovered", "vela", "worse"),
-)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 _BEFORE_VELA = ("export", "prepare", "calibrate", "convert", "export-quantized", "lower")
 _BEFORE_RUN = (*_BEFORE_VELA, VELA_STAGE, "emit")

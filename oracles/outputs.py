@@ -25,18 +25,18 @@ Runs = tuple[tuple[Array, ...], ...]
 
 def judge(observation: Observation) -> list[Mismatch]:
     """At most one mismatch a leg: the first of count, shape, dtype, order that is wrong; of runtimes their own only."""
-    found = _of_quantization(observation)
+    return [*_of_quantization(observation), *_of_compilation(observation)]
+
+
+def _of_compilation(observation: Observation) -> list[Mismatch]:
     name = reference_leg(observation)
     reference = observation.legs.get(name)
     if reference is None or not reference.ran:
-        return found
+        return []
+    found = []
     for leg_name, leg in compiled_legs(observation).items():
-        if len(leg.outputs) != len(reference.outputs):
-            found.append(
-                _mismatch(
-                    leg_name, name, "runs", f"ran {len(leg.outputs)} of the {len(reference.outputs)} evaluation inputs"
-                )
-            )
+        if short := _fewer_runs(leg.outputs, reference.outputs):
+            found.append(_mismatch(leg_name, name, *short))
             continue
         wrong = None
         for got, wanted in zip(leg.outputs, reference.outputs, strict=True):
@@ -52,21 +52,28 @@ def _of_quantization(observation: Observation) -> list[Mismatch]:
     eager, quantized = (observation.legs.get(name) for name in (EAGER, QUANTIZED))
     if not eager or not quantized or not eager.ran or not quantized.ran:
         return []
-    for got, wanted in zip(quantized.outputs, eager.outputs, strict=False):
-        wrong = _difference(got, wanted)
-        if wrong is not None and wrong[0] != "dtype":
-            found = _mismatch(QUANTIZED, EAGER, *wrong)
-            return [replace(found, stage="convert", place=case_place(observation.case.graph))]
-    return []
+    wrong = _fewer_runs(quantized.outputs, eager.outputs)
+    for got, wanted in zip(quantized.outputs, eager.outputs, strict=wrong is None):
+        wrong = wrong or _difference(got, wanted, dtypes=False)
+    if wrong is None:
+        return []
+    found = _mismatch(QUANTIZED, EAGER, *wrong)
+    return [replace(found, stage="convert", place=case_place(observation.case.graph))]
 
 
-def _difference(got: tuple[Array, ...], wanted: tuple[Array, ...]) -> tuple[str, str] | None:
+def _fewer_runs(got: Runs, wanted: Runs) -> tuple[str, str] | None:
+    if len(got) == len(wanted):
+        return None
+    return "runs", f"ran {len(got)} of the {len(wanted)} evaluation inputs"
+
+
+def _difference(got: tuple[Array, ...], wanted: tuple[Array, ...], *, dtypes: bool = True) -> tuple[str, str] | None:
     if len(got) != len(wanted):
         return "count", f"returned {counted_as(len(got), 'output')}, the module returns {len(wanted)}"
     for index, (one, other) in enumerate(zip(got, wanted, strict=True)):
         if one.shape != other.shape:
             return "shape", f"output {index} has shape {list(one.shape)}, expected {list(other.shape)}"
-        if one.dtype != other.dtype:
+        if dtypes and one.dtype != other.dtype:
             return "dtype", (
                 f"output {index} is {one.dtype} ({counted_as(one.nbytes, 'byte')}), "
                 f"expected {other.dtype} ({counted_as(other.nbytes, 'byte')})"

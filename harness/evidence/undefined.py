@@ -22,7 +22,7 @@ def written_twice(graph: Graph, inputs: Sequence[EvaluationInput]) -> bool:
     """Does an ``index_put`` whose indices are inputs write to a place more than once, on any evaluation input?"""
     names = [item.name for item in graph.inputs]
     return any(
-        _repeats(node, dict(zip(names, item.arrays, strict=False)))
+        _repeats(node, dict(zip(names, item.arrays, strict=True)))
         for node in graph.nodes
         if node.operator in WRITING
         for item in inputs

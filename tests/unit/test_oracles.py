@@ -147,6 +147,18 @@ def test_outputs_sees_what_quantization_makes_of_number_and_shape(outputs, kind)
     assert bool(found) == (kind is not None)
 
 
+def test_outputs_sees_a_wrong_shape_behind_another_dtype_and_beside_that_of_a_runtime():
+    codes, floats, long = np.zeros(4, np.uint8), np.zeros(4, np.float32), np.zeros((1, 4), np.float32)
+    legs = {"eager": (floats, floats), "quantized-eager": (codes, long), "executorch": (codes, floats)}
+    seen = replace(CLEAN, legs={name: LegResult((outputs,)) for name, outputs in legs.items()})
+    assert [item.legs for item in judge("outputs", seen)] == [
+        ("eager", "quantized-eager"),
+        ("quantized-eager", "executorch"),
+    ]
+    short = replace(CLEAN, legs={"eager": CLEAN.legs["eager"], "quantized-eager": LegResult(((floats,),) * 2)})
+    assert [item.kind for item in judge("outputs", short)] == ["runs"]
+
+
 def test_outputs_sees_a_missing_run():
     [found] = judge("outputs", _with(CLEAN))
     assert found.kind == "runs"

@@ -324,11 +324,10 @@ def _expanded(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappi
 def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mapping[str, Folded]) -> JudgedConstant:
     start = analysis.trace.start.nodes[origin]
     wanted = values.get(origin)
-    helps = is_stride(tensor, start, analysis) or is_share(tensor, start, analysis) or is_window(tensor, start)
-    helps = helps or is_zero_of_floor(tensor, start)
-    if wanted is None and helps:
-        return JudgedConstant(tensor.name, "right", origin=origin)
     if wanted is None:
+        helps = is_stride(tensor, start, analysis) or is_share(tensor, start, analysis) or is_window(tensor, start)
+        if helps or is_zero_of_floor(tensor, start):
+            return JudgedConstant(tensor.name, "right", origin=origin)
         return JudgedConstant(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
     stored, choices = tensor.values(), decided(origin, analysis.trace.start)
     if stored.size != wanted.value.size and not tensor.name.startswith(origin):

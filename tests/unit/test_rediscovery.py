@@ -8,6 +8,7 @@ import pytest
 from harness.campaign.campaign import STORED
 from harness.campaign.run_folder import read_run
 from harness.case.errors import BadInput
+from harness.case.interrupts import Interrupted
 from harness.cli.benchmark.rediscovery import contestants as rediscovery
 from harness.cli.benchmark.rediscovery.contestants import (
     CONTESTANTS,
@@ -114,6 +115,15 @@ def test_a_campaign_goes_on_to_its_budget_and_is_the_same_in_pieces(tmp_path):
     assert all(number < STORED for number, _ in whole), "there is no database"
     with pytest.raises(BadInput, match="course of other packages, targets or options"):
         campaign.go_on(asked(tmp_path / "pieces", 99, targets=("TOSA-1.0+FP",)))
+
+
+def test_a_campaign_that_is_stopped_says_that_the_same_command_goes_on(tmp_path):
+    def stop(seconds, ran):
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="interrupted; the same command goes on$"):
+        Campaign(workers=Timed).go_on(asked(tmp_path / "stopped", 9, stop))
+    assert [step.processor for step in campaign_steps(tmp_path / "stopped")] == [1.0]
 
 
 def test_campaigns_differ_in_what_they_draw(tmp_path):

@@ -143,7 +143,7 @@ class Campaign:
         if tally.stopped:
             raise CannotRun(tally.stopped)
         if tally.interrupted:
-            raise Interrupted(tally.interrupted)
+            raise Interrupted(f"interrupted; {GOES_ON}")
 
     def _source(self, options: Options, corpus: Sequence[Entry]) -> Source:
         if self.sources:

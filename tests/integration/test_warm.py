@@ -229,6 +229,55 @@ def test_a_flattened_tree_leaves_no_garbage_and_is_the_same():
     assert gc.collect() == 0
 
 
+def test_the_operands_of_a_pass_s_nodes_are_walked_once_and_are_the_same(warm, monkeypatch):
+    import torch
+    from executorch.exir.pass_base import ExportPass, _ExportPassBase
+
+    from harness.compat.warm import retracing
+
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            joined = torch.cat([x, torch.full_like(x, float("-inf"), dtype=torch.float32), x[:, 1:]], dim=-1)
+            largest, _ = torch.nn.functional.pad(joined, (1, 2), value=0.5).to(torch.int32).max(-1, True)
+            return largest, x.sum((0,), dtype=torch.float64), joined.clone(memory_format=torch.contiguous_format)
+
+    def nodes(module):
+        whole = ExportPass()(module).graph_module
+        return [
+            (
+                node.op,
+                node.name,
+                str(node.target),
+                str(node.args),
+                str(node.kwargs),
+                str(node.meta["val"]),
+                [*node.meta],
+            )
+            for node in whole.graph.nodes
+            if node.op != "output"
+        ]
+
+    module = torch.export.export(Layer(), (torch.randn(2, 3),)).graph_module
+    fast, plain = _ExportPassBase._fx, _ExportPassBase._fx.__wrapped__
+    with mock.patch.object(retracing, "_walked", side_effect=retracing._walked) as walked:
+        found = nodes(module)
+        assert walked.called
+    monkeypatch.setattr(_ExportPassBase, "_fx", plain)
+    assert nodes(module) == found
+    assert len(found) > 8
+
+    constant = torch.ones(2, 3)
+
+    class Tensors(ExportPass):
+        def call_operator(self, op, args, kwargs, meta):
+            return super().call_operator(op, (constant, *args[1:]), kwargs, meta)
+
+    relu = torch.export.export(torch.nn.ReLU(), (torch.randn(2, 3),)).graph_module
+    monkeypatch.setattr(_ExportPassBase, "_fx", fast)
+    text = str(Tensors()(relu).graph_module.graph)
+    assert "_tensor_constant0" in text, "a tensor goes the long way, and becomes an attribute"
+
+
 def test_kernels_of_composite_operators_are_registered_once_and_given_back():
     import torch
     from torch._subclasses import fake_impls

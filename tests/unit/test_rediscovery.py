@@ -121,7 +121,7 @@ def test_a_campaign_that_is_stopped_says_that_the_same_command_goes_on(tmp_path)
     def stop(seconds, ran):
         raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted, match="interrupted; the same command goes on$"):
+    with pytest.raises(Interrupted, match=r"interrupted; the same command goes on$"):
         Campaign(workers=Timed).go_on(asked(tmp_path / "stopped", 9, stop))
     assert [step.processor for step in campaign_steps(tmp_path / "stopped")] == [1.0]
 

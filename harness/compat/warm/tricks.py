@@ -132,6 +132,12 @@ def _evaluate_once() -> None:
     evaluate_once()
 
 
+def _walk_operands_once() -> None:
+    from harness.compat.warm.retracing import walk_operands_once
+
+    walk_operands_once()
+
+
 def _decompose_what_is_there() -> None:
     from harness.compat.warm.decomposing import decompose_what_is_there
 
@@ -214,6 +220,12 @@ TRICKS: tuple[Trick, ...] = (
         "operands is remembered",
         "1.08",
         _evaluate_once,
+    ),
+    Trick(
+        "operands-walked-once",
+        "each pass makes every node anew, and looks six times at each operand of it; here once",
+        "?",
+        _walk_operands_once,
     ),
     Trick(
         "decomposed-once",

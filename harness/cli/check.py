@@ -122,6 +122,8 @@ def check(
         raise BadInput("-q", "contradicts -v", "give one of them")
     if not file.is_file():
         raise BadInput(str(file), "is no file", "give a Python file that defines model and calibration")
+    if file.suffix == ".json":
+        raise BadInput(str(file), "is a case, no Python file", f"run it with 'armdiff replay {file}'")
     parse_recipe(recipe, "--recipe")
     need_environment()
     need_engine(engine, targets)

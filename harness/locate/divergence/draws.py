@@ -19,7 +19,7 @@ from harness.case.traits import TOSA_MOVING
 
 _INDEXING = ("GATHER", "SCATTER")
 _SHIFTING = ("ARITHMETIC_RIGHT_SHIFT", "LOGICAL_LEFT_SHIFT", "LOGICAL_RIGHT_SHIFT")
-_NO_LARGER = (*TOSA_MOVING, "MAXIMUM", "MINIMUM")
+_NO_LARGER = {*TOSA_MOVING, "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SELECT", "ABS"}
 """Operators whose result is no larger than an operand."""
 _FEWER_BITS = 18
 _SMALL = 1 << (_FEWER_BITS + 1)
@@ -99,7 +99,7 @@ def _divisors(block: TosaBlock) -> set[str] | None:
 
 
 def _rescaled(block: TosaBlock) -> dict[str, int]:
-    """The largest magnitude of each 32-bit input that a RESCALE reads, whatever moves or clamps it on the way.
+    """The largest magnitude of each 32-bit input that a RESCALE reads, whatever moves it, or chooses from it, on the way.
 
     ``apply_scale_32`` (TOSA 1.0) is defined for numbers of fewer bits than it shifts by. The reference model says so
     of others, goes on with a number outside of the result's type, and dies where a TABLE reads it.

@@ -24,7 +24,7 @@ CORRECTION = Correction(
         Change(
             _MODULE,
             "get_slices_pooling",
-            {"1.4.1": "1ed5b3ed727e", "1.5.1": "c3468bf81a40"},
+            {"1.5.1": "c3468bf81a40"},
             (
                 Edit(
                     "    slices = []\n",
@@ -54,7 +54,7 @@ CORRECTION = Correction(
         Change(
             _MODULE,
             "is_valid_operator",
-            {"1.4.1": "3c56600918b7", "1.5.1": "3c56600918b7"},
+            {"1.5.1": "3c56600918b7"},
             (
                 Edit(
                     "        ceil_mode = node.args[5] if len(node.args) >= 6 else False\n\n        # Dilation",

@@ -80,18 +80,8 @@ CORRECTION = Correction(
     ),
     change="TOSAPartitioner leaves no-ops that lead from an input of a partition to an output outside the delegate.",
     changes=(
-        Change(
-            _MODULE,
-            "_is_view_copy",
-            {"1.4.1": "12a41b4562a0", "1.5.1": "12a41b4562a0"},
-            (Edit(_VIEW, _VIEW + _HELPER),),
-        ),
-        Change(
-            _MODULE,
-            "TOSAPartitioner._tag_module",
-            {"1.4.1": "3b46eed5001f", "1.5.1": "c443244bca2d"},
-            (Edit(_CHECK, _CALL + _CHECK),),
-        ),
+        Change(_MODULE, "_is_view_copy", {"1.5.1": "12a41b4562a0"}, (Edit(_VIEW, _VIEW + _HELPER),)),
+        Change(_MODULE, "TOSAPartitioner._tag_module", {"1.5.1": "c443244bca2d"}, (Edit(_CHECK, _CALL + _CHECK),)),
     ),
     patterns=(
         ("squeeze",),

@@ -33,4 +33,5 @@ CORRECTION = Correction(
         ),
     ),
     patterns=(("log|log2|log10|log1p",),),
+    needs=("table-ends-behind-int16",),
 )

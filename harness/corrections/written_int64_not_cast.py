@@ -18,7 +18,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.insert_int32_casts_after_int64_placeholders",
             "InsertInt32CastsAfterInt64PlaceholdersPass._insert_placeholder_i64_to_i32_casts",
-            {"1.4.1": "666f24b5b717", "1.5.1": "666f24b5b717"},
+            {"1.5.1": "666f24b5b717"},
             (
                 Edit(
                     _INT64,

@@ -16,7 +16,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.constant_folding_pass",
             "ConstantFoldingPass.call",
-            {"1.4.1": "49f4cdad7b10", "1.5.1": "981306b2f496"},
+            {"1.5.1": "981306b2f496"},
             (
                 Edit(
                     "        constant_fold(graph_module)\n",

@@ -68,4 +68,5 @@ CORRECTION = Correction(
         ),
     ),
     patterns=(("avg_pool2d|max_pool2d",),),
+    needs=("avg-pool-zero-point-literal",),
 )

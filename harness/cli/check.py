@@ -43,7 +43,8 @@ from harness.pipeline.engines import EngineChoice
 from harness.pipeline.probes import ProbeMode
 from harness.reports.answer import Answer, Detail
 from harness.reports.linting import Subject
-from harness.triage.corpus import bugs_of, corpus_folders, entries, with_corrections
+from harness.triage.corpus import bugs_of, corpus_folders, with_corrections
+from harness.triage.given import known_entries
 from harness.workers.frames import Question, named_by
 from harness.workers.pool import Pool
 from harness.workers.protocol import CaptureTask, Task
@@ -122,10 +123,12 @@ def check(
         raise BadInput("-q", "contradicts -v", "give one of them")
     if not file.is_file():
         raise BadInput(str(file), "is no file", "give a Python file that defines model and calibration")
+    if file.suffix == ".json":
+        raise BadInput(str(file), "is a case, no Python file", f"run it with 'armdiff replay {file}'")
     parse_recipe(recipe, "--recipe")
     need_environment()
     need_engine(engine, targets)
-    corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
+    corpus = with_corrections(known_entries(corpus_folders(), ()), chosen(corrections))
     tally = Tally(corpus, strict=strict)
     folders = {name: out / "check" / f"{file.stem}-{name}" for name in targets}
     hold(*folders.values())

@@ -47,6 +47,7 @@ from harness.reports.listing import with_unjudged
 from harness.reports.programs import keep, programs_of
 from harness.triage.corpus import STATUS, Entry, bugs_of, corpus_folders, entries, with_corrections
 from harness.triage.findings import DOMAINS
+from harness.triage.given import known_entries
 from harness.triage.unjudged import counting
 from harness.workers.pool import Pool
 from harness.workers.protocol import CaseResult, Task
@@ -195,7 +196,7 @@ def _keep(pool: Pool, files: Sequence[Path], folder: Path, corrections: tuple[st
 
 def _tally_of_cases(corrections: tuple[str, ...], engine: EngineChoice, probes: ProbeMode, strict: bool) -> Tally:
     """Of the cases: known is what the checkout's corpus knows while corrections apply."""
-    corpus = with_corrections(entries(corpus_folders()), chosen(corrections))
+    corpus = with_corrections(known_entries(corpus_folders(), ()), chosen(corrections))
     return Tally(corpus, strict=strict, again=Again(corrections, engine, probes))
 
 

@@ -20,6 +20,7 @@ from harness.case.errors import BadInput
 from harness.case.wording import counted_as
 from harness.cli.options import json_option, known_option
 from harness.cli.results import write_json
+from harness.compat.velas import PACKAGE
 from harness.corrections import corrections
 from harness.reports.reporting import Report, report_on, tallied, write
 from harness.reports.reporting.issues import MOST, Filed, issues, read_filed, write_issues
@@ -134,4 +135,5 @@ def _corpus(run: Run, known: Sequence[Path]) -> list[Entry]:
     for word in words:
         if word not in registered:  # a file is not executed again just to read about a run
             click.echo(f"armdiff: correction {word} is not in the tree: its bugs count as known if they show", err=True)
-    return with_corrections(judged_by(known_entries(corpus_folders(), known), run.info.judged_as), applied)
+    found = known_entries(corpus_folders(), known, vela=run.info.releases.get(PACKAGE, ""))
+    return with_corrections(judged_by(found, run.info.judged_as), applied)

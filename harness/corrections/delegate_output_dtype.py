@@ -84,6 +84,7 @@ def _get_output_quantization(node: torch.fx.Node) -> Optional[tuple]:
         aten.as_strided_copy.default,
         aten.cat.default,
         aten.clone.default,
+        aten.constant_pad_nd.default,
         aten.detach_copy.default,
         aten.expand_copy.default,
         aten.flip.default,

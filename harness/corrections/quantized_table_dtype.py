@@ -11,7 +11,10 @@ CORRECTION = Correction(
         "After q-dq folding sigmoid, tanh and the like read integers, and their fake values promote to float32 until "
         "InsertTableOpsPass runs. RewriteAvgPool2dPass comes earlier and rejects the input."
     ),
-    change="ArmPass gives the fake value of a quantized operator that becomes a TABLE the dtype of its output qparams.",
+    change=(
+        "ArmPass gives the fake value of a quantized operator that becomes a TABLE the dtype of its output qparams, and "
+        "ReplaceScalarWithTensorByProfilePass does not go past ArmPass for them."
+    ),
     changes=(
         Change(
             "executorch.backends.arm._passes.arm_pass",
@@ -34,6 +37,17 @@ CORRECTION = Correction(
                     "                    self.tracer.set_metadata(result.node, data)\n"
                     "                    return ProxyValue(data, result.proxy)\n"
                     "            return super().call_operator(op, args, kwargs, meta)\n",
+                ),
+            ),
+        ),
+        Change(
+            "executorch.backends.arm._passes.replace_scalar_with_tensor_pass",
+            "ReplaceScalarWithTensorByProfilePass.call_operator",
+            {"1.4.1": "1fb932e77fe0", "1.5.1": "61f85246d0e0"},
+            (
+                Edit(
+                    "                return ExportPass.call_operator(self, op, args, kwargs, meta)\n",
+                    "                return ArmPass.call_operator(self, op, args, kwargs, meta)\n",
                 ),
             ),
         ),

@@ -116,5 +116,6 @@ def change(states: Mapping[str, str]) -> str:
 
 def tally_of(version: str, corpus: Sequence[Entry], folder: Path | None) -> VelaTally:
     """An empty tally that knows what the corpus expects of a version; ``folder`` as in ``VelaTally``."""
-    entries = [*judged_by(corpus, basis_of({**installed(), PACKAGE: version})), *program_entries(version)]
+    found = [entry for entry in corpus if not entry.reduced]
+    entries = [*judged_by(found, basis_of({**installed(), PACKAGE: version})), *program_entries(version)]
     return VelaTally(entries, folder)

@@ -119,6 +119,7 @@ class Entry(msgspec.Struct, frozen=True):
     :param everywhere: the expectation on every release, instead of those of the status.
     :param basis: what it is judged by; None stands for the installed packages.
     :param given: the user says that whatever looks like the bug is known (``--known``).
+    :param reduced: nothing but the smallest program proves the bug (``harness.triage.program_entries``).
     """
 
     folder: Path
@@ -126,6 +127,7 @@ class Entry(msgspec.Struct, frozen=True):
     everywhere: Expectation | None = None
     basis: Basis | None = None
     given: bool = False
+    reduced: bool = False
 
     @property
     def name(self) -> str:
@@ -145,6 +147,7 @@ class Entry(msgspec.Struct, frozen=True):
         return KnownBug(
             entry=self.name,
             given=self.given,
+            reduced=self.reduced,
             conditions=status.conditions,
             fingerprints=status.fingerprints,
             corrections=(*proving_corrections(self.name), *_beside(self.folder)),

@@ -16,20 +16,27 @@ from pathlib import Path
 import msgspec
 
 from harness.case.errors import BadInput
+from harness.compat.releases import installed
+from harness.compat.velas import PACKAGE
 from harness.triage.buckets import BUCKET_VERSION
 from harness.triage.corpus import Entry, Expectation, Status, entries
+from harness.triage.program_entries import program_entries
 
 
-def known_entries(folders: Sequence[Path], known: Sequence[Path], ignored: Sequence[str] = ()) -> list[Entry]:
-    """Entries of the corpus, and of what the command line gives.
+def known_entries(
+    folders: Sequence[Path], known: Sequence[Path], ignored: Sequence[str] = (), *, vela: str | None = None
+) -> list[Entry]:
+    """Entries of the corpus and its programs, and of what the command line gives.
 
     :param folders: the checkout's corpus, if there is one.
+    :param vela: the version of Vela that the programs are known of; None: the installed one.
     :raises BadInput: naming the file, or the option, and what is wrong with it.
     """
     found = [item.parent if item.name == "status.toml" else item for item in known if _is_corpus(item)]
     files = [item for item in known if not _is_corpus(item)]
     return [
         *entries(folders),
+        *(program_entries(installed().get(PACKAGE, "") if vela is None else vela, reduced=True) if folders else ()),
         *(msgspec.structs.replace(entry, given=True) for entry in entries(found)),
         *(_entry(bucket, str(file)) for file in files for bucket in _buckets(file)),
         *(_entry(checked_bucket(bucket, "--ignore"), "--ignore") for bucket in ignored),

@@ -61,6 +61,7 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
     :param corrections: those that, applied alone, prove it by taking the finding away.
     :param fingerprints: those of the bug's smallest programs (``harness.tosa.fingerprint``).
     :param given: the user says that the bucket is known, whatever the place.
+    :param reduced: nothing but the smallest program proves it, since a place in a larger one never did.
     """
 
     entry: str
@@ -74,10 +75,11 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
     corrections: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     given: bool = False
+    reduced: bool = False
 
     def resembles(self, finding: Finding) -> bool:
         """Does the finding look like the bug, by bucket and operators?"""
-        if not self._is_possible(finding):
+        if self.reduced or not self._is_possible(finding):
             return False
         # the frame in which Python raised says enough; all else needs its operators as well
         native = finding.oracle == CRASH and (finding.stage == VELA_STAGE or SILENT_DEATH in finding.bucket)
@@ -95,7 +97,7 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
     def proof(self, finding: Finding) -> Condition | None:
         """The condition that holds at the finding's place, the one that asks for most; None if none does."""
         place = finding.place
-        if place is None or not self._is_possible(finding):
+        if place is None or not self._is_possible(finding) or (self.reduced and not finding.fingerprint):
             return None
         held = (item for item in self.conditions if self._is_about(item, finding) and item.holds(place))
         return max(held, key=lambda item: item.asks, default=None)

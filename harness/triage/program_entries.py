@@ -14,7 +14,8 @@
     "5.0.0" = false
     "5.1.0" = true
 
-``[[conditions]]`` as in ``status.toml``. They are entries for ``armdiff vela`` alone: a replay needs a case.
+``[[conditions]]`` as in ``status.toml``. A replay needs a case, so they are no entries for it. ``armdiff vela`` knows
+them as any other; elsewhere a finding is theirs if its smallest program is, since nobody looked for them in graphs.
 """
 
 from __future__ import annotations
@@ -79,9 +80,13 @@ def program_folders() -> list[Path]:
     return [] if corpus is None else sorted(file.parent for file in (corpus / PROGRAMS).glob(f"*/{BUG}"))
 
 
-def program_entries(version: str) -> list[Entry]:
-    """The bugs as entries, with what is expected of a version of Vela."""
-    return [_entry(folder, read_program_bug(folder), version) for folder in program_folders()]
+def program_entries(version: str, *, reduced: bool = False) -> list[Entry]:
+    """The bugs as entries, with what is expected of a version of Vela.
+
+    :param reduced: nothing but a smallest program proves them.
+    """
+    found = [_entry(folder, read_program_bug(folder), version) for folder in program_folders()]
+    return [msgspec.structs.replace(entry, reduced=reduced) for entry in found]
 
 
 def _entry(folder: Path, bug: ProgramBug, version: str) -> Entry:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,6 +10,8 @@ from click.testing import CliRunner
 from harness.campaign.summary import Tally
 from harness.cli.command import main
 from harness.compat.releases import Basis, line_named
+
+CASE = Path(__file__).parents[2] / "corpus" / "found" / "qmin-lost" / "case.json"
 
 
 def run(*arguments):
@@ -35,6 +38,7 @@ def test_every_verb_has_help_with_an_example_and_json(verb):
         (["fuzz", "--cluster", "nowhere"], "--cluster: 'nowhere' is no scheduler's address; write for example tcp://"),
         (["fuzz", "--cluster", "tcp://h:1", "--jobs", "2"], "--jobs: is for this machine, and --cluster was given"),
         (["check", "no-such-file.py"], "no-such-file.py: is no file; give a Python file"),
+        (["check", CASE], "case.json: is a case, no Python file; run it with 'armdiff replay"),
         (["disasm", "no-such-file.pte"], "no-such-file.pte: cannot be read (No such file or directory); give a .pte"),
         (["disasm", "x", "--target", "TOSA-1.0+INT"], "--target: TOSA-1.0+INT has no command stream; use an Ethos-U"),
         (["disasm", "x", "--target", "ethos-u55-7"], "--target: unknown target 'ethos-u55-7'; use one of"),

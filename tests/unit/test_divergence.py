@@ -292,14 +292,23 @@ def test_random_shifts_are_by_fewer_places_than_bits(monkeypatch: pytest.MonkeyP
     assert set(shifts.tolist()) == set(range(32))
 
 
-@pytest.mark.parametrize(("scale32", "most"), [(True, (1 << 28) - 1), (False, 1 << 31)])
+@pytest.mark.parametrize(
+    ("operator", "scale32", "most"),
+    [
+        ("RESHAPE", True, (1 << 28) - 1),
+        ("RESHAPE", False, 1 << 31),
+        ("MAXIMUM", True, (1 << 28) - 1),
+        ("REDUCE_MIN", True, (1 << 28) - 1),
+        ("INTDIV", True, 1 << 31),
+    ],
+)
 def test_random_integers_are_such_that_a_rescale_is_defined(
-    monkeypatch: pytest.MonkeyPatch, scale32: bool, most: int
+    monkeypatch: pytest.MonkeyPatch, operator: str, scale32: bool, most: int
 ) -> None:
     """The reference model dies of a TABLE of what is not."""
     tensors = [*(value(name, (64,), "INT32") for name in ("x", "moved")), constant("shifts", [29, 40]), value("y")]
     operators = [
-        ("RESHAPE", ["x"], ["moved"], {}),
+        (operator, ["x", "multipliers"][: 1 + (operator in ("MAXIMUM", "INTDIV"))], ["moved"], {}),
         ("RESCALE", ["moved", "multipliers", "shifts", "zp", "zp"], ["y"], {"Scale32": scale32}),
     ]
     graph = TosaGraph((1, 0, 0), (block(["x"], ["y"], operators, tensors),))

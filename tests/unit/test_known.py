@@ -2,12 +2,17 @@
 
 import json
 
+import msgspec
 import pytest
 
 from harness.case.errors import BadInput
-from harness.triage.corpus import known_by
+from harness.case.place import Place, PlacedOperator
+from harness.tosa.versions import tally_of
+from harness.triage.conditions import Condition
+from harness.triage.corpus import corpus_folders, known_by
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries
+from harness.triage.program_entries import program_entries
 
 BUCKET = "v1/numeric/outside-rounding/run/SomePass/TOSA/"
 
@@ -74,3 +79,30 @@ def test_what_is_missing_is_said_to_be_missing(tmp_path):
 def test_an_ignored_word_that_is_no_bucket_is_refused():
     with pytest.raises(BadInput, match=r"--ignore.*is no bucket"):
         known_entries((), (), ("numeric",))
+
+
+def test_a_bug_of_programs_is_known_elsewhere_by_its_smallest_program_alone():
+    corpus = known_entries(corpus_folders(), (), vela="5.1.0")
+    name = "vela-conv3d-stride-in-depth-of-slice"
+    [entry] = [item for item in corpus if item.name == name]
+    slice_, conv = PlacedOperator(op="SLICE"), PlacedOperator(op="CONV3D", reads=(0,))
+    shown = msgspec.structs.replace(
+        finding(entry.everywhere.bucket, "ethos-u55-128"),
+        chain=("SLICE", "CONV3D"),
+        place=Place(graph="tosa", operators=(slice_, conv), here=(1,)),
+    )
+    reduced = msgspec.structs.replace(shown, fingerprint=entry.status.fingerprints[0])
+    assert (known_by(corpus, reduced).name, entry.resembles(shown)) == (name, False)
+    bug = msgspec.structs.replace(entry.bug, conditions=(Condition(path=("SLICE", "CONV3D")),))
+    assert (bug.proof(shown), bug.proof(reduced)) == (None, bug.conditions[0])
+    [own] = [item for item in tally_of("5.1.0", corpus, None).corpus if item.name == name]
+    assert own.resembles(shown), "the engine's own entry: the one that is not reduced"
+
+
+def test_programs_are_known_of_the_version_of_vela_that_ran():
+    fixed = {entry.name for entry in program_entries("5.2.0") if entry.bug is None}
+    assert fixed
+    names = {entry.name for entry in known_entries(corpus_folders(), (), vela="5.2.0") if entry.bug is not None}
+    older = {entry.name for entry in known_entries(corpus_folders(), (), vela="5.1.0") if entry.bug is not None}
+    assert not fixed & names
+    assert fixed & older

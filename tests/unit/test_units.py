@@ -105,6 +105,17 @@ def test_an_addition_needs_operands_of_one_unit():
     assert "0.5" in problem.message
 
 
+@pytest.mark.parametrize(
+    ("op", "operand", "ends"),
+    [("MAXIMUM", "k", (3, 90)), ("MINIMUM", "k", (-50, 5)), ("MAXIMUM", "y", (-50, 100)), ("MINIMUM", "y", (-60, 90))],
+)
+def test_a_constant_bounds_an_extreme_as_a_clamp_would(op, operand, ends):
+    tensors = [value("x"), value("y"), constant("k", [3, 5]), value("e")]
+    graph = block(["x", "y"], ["e"], [(op, ("x", operand), ("e",), {})], tensors)
+    found = walked(graph, {"x": known(0.5, 0, -50, 90), "y": known(0.5, 0, -60, 100)}).meanings["e"]
+    assert (found.low, found.high) == ends
+
+
 def test_a_join_needs_one_zero_point_as_well():
     graph = block(["x", "y"], ["c"], [("CONCAT", ("x", "y"), ("c",), {"Axis": 1})], [value(n) for n in "xyc"])
     [problem] = walked(graph, {"x": known(0.5, 1), "y": known(0.5, 2)}).problems

@@ -99,7 +99,16 @@ def _sum(walk: Walk, operator: TosaOperator) -> Meaning:
 
 
 def _extreme(walk: Walk, operator: TosaOperator) -> Meaning:
-    return walk.same_units(operator, operator.inputs[:2])
+    """A constant operand bounds the result: int32 values, which no CLAMP takes, are clamped so."""
+    lows, highs = zip(*(_codes(walk, operator, position) for position in (0, 1)), strict=True)
+    farther = max if operator.op == "MAXIMUM" else min
+    return replace(walk.same_units(operator, operator.inputs[:2]), low=farther(lows), high=farther(highs))
+
+
+def _codes(walk: Walk, operator: TosaOperator, position: int) -> tuple[float, float]:
+    """Lowest and highest code of an operand."""
+    values, meaning = walk.constant(operator, position), walk.meaning(operator.inputs[position])
+    return (meaning.low, meaning.high) if values is None else (float(values.min()), float(values.max()))
 
 
 def _comparison(walk: Walk, operator: TosaOperator) -> Meaning:

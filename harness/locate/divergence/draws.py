@@ -7,7 +7,7 @@ what saturates, wraps or overflows, which no calibration does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ from harness.case.traits import TOSA_MOVING
 
 _INDEXING = ("GATHER", "SCATTER")
 _SHIFTING = ("ARITHMETIC_RIGHT_SHIFT", "LOGICAL_LEFT_SHIFT", "LOGICAL_RIGHT_SHIFT")
+_NO_LARGER = {*TOSA_MOVING, "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SELECT", "ABS"}
+"""Operators whose result is no larger than an operand."""
 _FEWER_BITS = 18
 _SMALL = 1 << (_FEWER_BITS + 1)
 _LIMITS = {"INT8": ("i1", 8), "INT16": ("i2", 16), "INT32": ("i4", 32), "INT48": ("i8", 48)}
@@ -97,7 +99,7 @@ def _divisors(block: TosaBlock) -> set[str] | None:
 
 
 def _rescaled(block: TosaBlock) -> dict[str, int]:
-    """The largest magnitude of each 32-bit input that a RESCALE reads, whatever moves it on the way.
+    """The largest magnitude of each 32-bit input that a RESCALE reads, whatever moves it, or chooses from it, on the way.
 
     ``apply_scale_32`` (TOSA 1.0) is defined for numbers of fewer bits than it shifts by. The reference model says so
     of others, goes on with a number outside of the result's type, and dies where a TABLE reads it.
@@ -109,7 +111,7 @@ def _rescaled(block: TosaBlock) -> dict[str, int]:
         shifts = block.tensors[operator.inputs[2]]
         if shifts.data and operator.attributes["Scale32"]:
             limit = (1 << (int(shifts.values().min()) - 1)) - 1
-            for name in _moved_from(block, operator.inputs[0]):
+            for name in _moved_from(block, operator.inputs[0], _NO_LARGER):
                 found[name] = min(limit, found.get(name, limit))
     return found
 
@@ -143,14 +145,14 @@ def _choosing(block: TosaBlock) -> list[TosaOperator]:
     return [item for item in block.operators if item.op in (*_INDEXING, *_SHIFTING)]
 
 
-def _moved_from(block: TosaBlock, name: str) -> Iterator[str]:
+def _moved_from(block: TosaBlock, name: str, through: Collection[str] = TOSA_MOVING) -> Iterator[str]:
     """What a value is made of by moving elements alone: inputs, constants, and results of other operators."""
     maker = block.producers.get(name)
-    if maker is None or maker.op not in TOSA_MOVING:
+    if maker is None or maker.op not in through:
         yield name
         return
     for operand in maker.inputs:
-        yield from _moved_from(block, operand)
+        yield from _moved_from(block, operand, through)
 
 
 def _computes_an_index(block: TosaBlock) -> bool:

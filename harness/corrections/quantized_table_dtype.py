@@ -12,7 +12,7 @@ CORRECTION = Correction(
         "InsertTableOpsPass runs. RewriteAvgPool2dPass comes earlier and rejects the input."
     ),
     change=(
-        "ArmPass gives the fake value of a quantized operator that becomes a TABLE the dtype of its output qparams, and "
+        "ArmPass gives the fake value of a quantized operator that becomes a TABLE the dtype of its output qparams. "
         "ReplaceScalarWithTensorByProfilePass does not go past ArmPass for them."
     ),
     changes=(

@@ -93,11 +93,12 @@ def plain_sequence() -> Process:
 def armdiff() -> Process:
     """A campaign's worker, which is told the bugs of the corpus and the buckets that showed twice before."""
     from harness.compat.warm.stage_cache import WorkerCache
-    from harness.triage.corpus import bugs_of, entries
+    from harness.triage.corpus import bugs_of
+    from harness.triage.given import known_entries
     from harness.triage.proving import Remembered
     from harness.workers.case_run import run_task
 
-    known = bugs_of(entries(corpus_folders()))
+    known = bugs_of(known_entries(corpus_folders(), ()))
     confirmed: set[str] = set()
     cache, remembered = WorkerCache(), Remembered()
 

@@ -16,7 +16,8 @@ from typing import Any
 from harness.case.memory import resident
 from harness.case.wording import counted_as
 from harness.cli.benchmark.subjects import Subject
-from harness.triage.corpus import bugs_of, corpus_folders, entries
+from harness.triage.corpus import bugs_of, corpus_folders
+from harness.triage.given import known_entries
 from harness.workers.processes import GIB, Death, Limits, Worker, start_worker
 from harness.workers.protocol import Task
 
@@ -30,7 +31,7 @@ def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[
 
     :param told: receives a line after each graph, and for a case at which the worker died (another takes over).
     """
-    known = bugs_of(entries(corpus_folders()))
+    known = bugs_of(known_entries(corpus_folders(), ()))
     limits = Limits(cases=1 << 30, resident=64 * GIB)
     found: list[int] = []
     peak = 0

@@ -99,7 +99,7 @@ def _divisors(block: TosaBlock) -> set[str] | None:
 
 
 def _rescaled(block: TosaBlock) -> dict[str, int]:
-    """The largest magnitude of each 32-bit input that a RESCALE reads, whatever moves it, or chooses from it, on the way.
+    """The largest magnitude of each 32-bit input that a RESCALE reads, moved or chosen from on the way.
 
     ``apply_scale_32`` (TOSA 1.0) is defined for numbers of fewer bits than it shifts by. The reference model says so
     of others, goes on with a number outside of the result's type, and dies where a TABLE reads it.

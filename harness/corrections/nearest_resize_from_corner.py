@@ -17,7 +17,7 @@ CORRECTION = Correction(
         "RewriteUpsamplePass gives a nearest RESIZE the half-pixel offset of a bilinear one. PyTorch takes the element "
         "at floor(index / factor), which is another one unless the factor is whole."
     ),
-    change="Where the ratio of the sizes is not whole, the offset cancels the half that TOSA adds before rounding down.",
+    change="Where the ratio of the sizes is not whole, the offset cancels the half that TOSA adds before it rounds.",
     changes=(
         Change(
             "executorch.backends.arm._passes.rewrite_upsample",

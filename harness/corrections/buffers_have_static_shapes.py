@@ -16,7 +16,7 @@ CORRECTION = Correction(
         Change(
             "executorch.exir.pass_base",
             "_ExportPassBase.ExportTracer.set_metadata",
-            {"1.5.1": "ca07dc1f7371"},
+            {"1.4.1": "ca07dc1f7371", "1.5.1": "ca07dc1f7371"},
             (
                 Edit(
                     "                        if isinstance(x, torch.nn.Parameter):\n"

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from harness.corrections.correction import Change, Correction, Edit
 
+_PLACE = "PropagateViewCopyPermuteUpPass._maybe_split_upwards_cat_fanout"
+_EDITS = (
+    Edit(
+        "        cat_inputs = list(next_node.all_input_nodes)\n",
+        "        # all_input_nodes holds an operand that occurs twice once.\n"
+        "        cat_inputs = list(next_node.args[0])\n",
+    ),
+)
+
 CORRECTION = Correction(
     name="cat-keeps-repeated-inputs",
     entries=("cat-repeated-input-dropped",),
@@ -14,16 +23,13 @@ CORRECTION = Correction(
     change="_maybe_split_upwards_cat_fanout takes the operands from the cat's arguments.",
     changes=(
         Change(
-            "executorch.backends.transforms.propagate_view_copy_permute_pass",
-            "PropagateViewCopyPermuteUpPass._maybe_split_upwards_cat_fanout",
-            {"1.5.1": "8bf612e72236"},
-            (
-                Edit(
-                    "        cat_inputs = list(next_node.all_input_nodes)\n",
-                    "        # all_input_nodes holds an operand that occurs twice once.\n"
-                    "        cat_inputs = list(next_node.args[0])\n",
-                ),
-            ),
+            "executorch.backends.arm._passes.propagate_view_copy_permute_pass",
+            _PLACE,
+            {"1.4.1": "f99fd14552ac"},
+            _EDITS,
+        ),
+        Change(
+            "executorch.backends.transforms.propagate_view_copy_permute_pass", _PLACE, {"1.5.1": "8bf612e72236"}, _EDITS
         ),
     ),
     patterns=(("cat|stack",),),

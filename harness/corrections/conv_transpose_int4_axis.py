@@ -18,7 +18,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm.quantizer.quantization_annotator",
             "_adjust_weight_qspec_for_conv_transpose",
-            {"1.5.1": "1aad474e6ecc"},
+            {"1.4.1": "1aad474e6ecc", "1.5.1": "1aad474e6ecc"},
             (
                 Edit(
                     "    # For now skip axis adjustment for a8w4 per-channel configs (int4 weights).\n"

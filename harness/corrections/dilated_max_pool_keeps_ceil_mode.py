@@ -19,7 +19,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decompose_maxpool2d_with_dilation_pass",
             "DecomposeMaxPool2dPass.call_operator",
-            {"1.5.1": "c9ca14fb7c74"},
+            {"1.4.1": "238d73ffe50a", "1.5.1": "c9ca14fb7c74"},
             (
                 Edit(
                     _SIZES,

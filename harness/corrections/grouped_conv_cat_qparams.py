@@ -20,7 +20,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decompose_grouped_conv_pass",
             "DecomposeGroupedConvPass.call_operator",
-            {"1.5.1": "0eda31ef79c8"},
+            {"1.4.1": "0eda31ef79c8", "1.5.1": "0eda31ef79c8"},
             (
                 Edit(
                     _CAT + _RETURN,

@@ -16,7 +16,7 @@ CORRECTION = Correction(
         Change(
             "executorch.exir.pass_base",
             "_ExportPassBase._fx",
-            {"1.5.1": "d21aacbb5c10"},
+            {"1.4.1": "d21aacbb5c10", "1.5.1": "d21aacbb5c10"},
             (
                 Edit(
                     "        res_data = getattr(self.interpreter, kind)(target, args_data, kwargs_data)\n",

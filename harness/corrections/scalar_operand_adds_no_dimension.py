@@ -18,7 +18,7 @@ CORRECTION = Correction(
         Change(
             _MODULE,
             "ScalarsToAttributePass._convert_scalar_args",
-            {"1.5.1": "d818a39b1c1d"},
+            {"1.4.1": "d818a39b1c1d", "1.5.1": "d818a39b1c1d"},
             (Edit("        biggest_rank = 1\n", "        biggest_rank = 0\n"),),
         ),
     ),

@@ -20,13 +20,13 @@ CORRECTION = Correction(
         Change(
             "torchao.quantization.pt2e.utils",
             "_fuse_conv_bn_",
-            {"1.5.1": "d9868b24d917"},
+            {"1.4.1": "d9868b24d917", "1.5.1": "d9868b24d917"},
             (Edit(_CONV, _CONV.replace(":\n", " or len(n.users) > 1:\n")),),
         ),
         Change(
             "torchao.quantization.pt2e.utils",
             "_fuse_linear_bn_",
-            {"1.5.1": "c471e6fed6cc"},
+            {"1.4.1": "c471e6fed6cc", "1.5.1": "c471e6fed6cc"},
             (Edit(_LINEAR, _LINEAR.replace(":\n", " or len(n.users) > 1:\n")),),
         ),
     ),

@@ -41,11 +41,16 @@ CORRECTION = Correction(
         "come in the graph's order."
     ),
     changes=(
-        Change(_PARTITIONER, "TOSAPartitioner._tag_module", {"1.5.1": "c443244bca2d"}, (Edit(_TAGGED, _DETAGGED),)),
+        Change(
+            _PARTITIONER,
+            "TOSAPartitioner._tag_module",
+            {"1.4.1": "3b46eed5001f", "1.5.1": "c443244bca2d"},
+            (Edit(_TAGGED, _DETAGGED),),
+        ),
         Change(
             _PARTITIONER,
             "_find_connected_components",
-            {"1.5.1": "fc1ef808490b"},
+            {"1.4.1": "fc1ef808490b", "1.5.1": "fc1ef808490b"},
             (
                 Edit(
                     "    remaining = set(nodes)\n",

@@ -16,7 +16,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.insert_table_ops",
             "InsertTableOpsPass.generate_16_bit_table_values",
-            {"1.5.1": "3f294799ed2d"},
+            {"1.4.1": "783fc44fd62d", "1.5.1": "3f294799ed2d"},
             (
                 Edit(
                     "        lut_values = lut_values >> rshift\n",
@@ -33,4 +33,5 @@ CORRECTION = Correction(
         ),
     ),
     patterns=(("log|log2|log10|log1p",),),
+    needs=("table-ends-behind-int16",),
 )

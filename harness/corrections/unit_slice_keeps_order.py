@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from harness.corrections.correction import Change, Correction, Edit
 
-_MODULE = "executorch.backends.transforms.dim_maps"
+_EDITS = (
+    Edit(
+        "                prev_target_axis <= target_axis for prev_target_axis in prev_target_axes\n",
+        "                prev_target_axis < target_axis for prev_target_axis in prev_target_axes\n",
+    ),
+)
 
 CORRECTION = Correction(
     name="unit-slice-keeps-order",
@@ -16,15 +21,10 @@ CORRECTION = Correction(
     change="The target axis that the sliced axis is folded into may hold no source axis in front of the slice.",
     changes=(
         Change(
-            _MODULE,
-            "ViewMap.remap_unit_slice",
-            {"1.5.1": "3eeb864cec84"},
-            (
-                Edit(
-                    "                prev_target_axis <= target_axis for prev_target_axis in prev_target_axes\n",
-                    "                prev_target_axis < target_axis for prev_target_axis in prev_target_axes\n",
-                ),
-            ),
+            "executorch.backends.arm._passes.dim_maps", "ViewMap.remap_unit_slice", {"1.4.1": "c5ed645d8986"}, _EDITS
+        ),
+        Change(
+            "executorch.backends.transforms.dim_maps", "ViewMap.remap_unit_slice", {"1.5.1": "3eeb864cec84"}, _EDITS
         ),
     ),
     patterns=(("select|slice|chunk|split|narrow|unbind|index_select",),),

@@ -7,6 +7,7 @@ from harness.corrections.correction import Change, Correction, Edit
 _MODULE = "executorch.backends.arm.tosa.backend"
 _MANAGER = "executorch.backends.arm._passes.arm_pass_manager"
 
+_NOT_DECOMPOSED = "        ops_to_not_decompose_if_quant_op = {\n"
 _CALL = "            exir_ops.edge.aten.full.default, full_args, full_kwargs, meta\n        )\n"
 _HELPER = (
     "\n"
@@ -67,7 +68,7 @@ CORRECTION = Correction(
         Change(
             _MODULE,
             "TOSABackend._preprocess_module",
-            {"1.5.1": "6a77a69b3b33"},
+            {"1.4.1": "03252b0fe7ce", "1.5.1": "6a77a69b3b33"},
             (
                 Edit(
                     "                    if len(node.users) == 0 and submodule_name is None:\n"
@@ -118,8 +119,27 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.convert_full_like_to_full_pass",
             "ConvertFullLikeToFullPass.call_operator",
-            {"1.5.1": "f0e0c68f13ea"},
+            {"1.4.1": "c9fbf12c73f8", "1.5.1": "f0e0c68f13ea"},
             (Edit(_CALL, _CALL + _HELPER),),
+        ),
+        # 1.4.1 has no hook before decompositions; the partitioner sees the program here first
+        Change(
+            "executorch.backends.arm.tosa.partitioner",
+            "TOSAPartitioner.ops_to_not_decompose",
+            {"1.4.1": "37c5e3fe01ca"},
+            (
+                Edit(
+                    _NOT_DECOMPOSED,
+                    "        from executorch.backends.arm._passes.convert_full_like_to_full_pass import (\n"
+                    "            convert_like_ops_of_unread_values,\n"
+                    "        )\n"
+                    "\n"
+                    "        for module in ep.graph_module.modules():\n"
+                    "            if isinstance(module, torch.fx.GraphModule):\n"
+                    "                convert_like_ops_of_unread_values(module)\n"
+                    "\n" + _NOT_DECOMPOSED,
+                ),
+            ),
         ),
     ),
     patterns=(("full_like",), ("zeros_like",), ("ones_like",)),

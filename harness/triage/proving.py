@@ -166,8 +166,15 @@ class Prover:
         before = {key_of(item) for item in self.stock}
         if self._values_stay(finding, {key_of(item) for item in left}):
             return False
-        ended_early = any(item.oracle == CRASH for item in self.stock)
-        return loosely or ended_early or all(item.known or key_of(item) in before for item in left)
+        if loosely:
+            return True
+        ended = [_reached(item) for item in self.stock if item.oracle == CRASH]
+        if not ended:
+            return all(item.known or key_of(item) in before for item in left)
+        # what comes behind a failure could not show before; but a failure that nobody knows, and that comes no later,
+        # may be the correction's own
+        strange = (item for item in left if item.oracle == CRASH and item.state == "new" and key_of(item) not in before)
+        return all(_reached(item) > min(ended) for item in strange)
 
     def _values_stay(self, finding: Finding, left: Set[Key]) -> bool:
         """Does a wrong value of the same pass stay? Then evidence went, such as a RESCALE's place, and not the bug."""
@@ -186,6 +193,14 @@ class Prover:
             found = self.again(names)
             self._runs[names] = None if found is None else [item for item in found if not item.information]
         return self._runs[names]
+
+
+_STAGES = ("build", "export", "prepare", "calibrate", "convert", "export-quantized", "lower", "vela", "emit")
+
+
+def _reached(finding: Finding) -> int:
+    """How far a case came that died: legs and probes come behind all stages of a compile."""
+    return _STAGES.index(finding.stage) if finding.stage in _STAGES else len(_STAGES)
 
 
 def counts(finding: Finding) -> bool:

@@ -185,6 +185,19 @@ def test_what_comes_behind_a_failure_is_not_held_against_a_correction():
     assert made.resembling(crash).known
 
 
+@pytest.mark.parametrize(
+    ("stage", "state", "known"),
+    [("prepare", "new", False), ("lower", "new", False), ("lower", "resembling", True), ("vela", "new", True)],
+)
+def test_a_correction_that_dies_itself_proves_nothing(stage, state, known):
+    """A name that an older release does not have ends the compile where, or before, the bug did."""
+    crash = finding("v1/crash/exception/lower/P/tosa-int/ValueError|x|a:b", "crash")
+    bug = KnownBug(entry="mine", bucket=crash.bucket, corrections=("fix",))
+    died = finding(f"v1/crash/exception/{stage}/-/tosa-int/NameError|y|c:d", "crash", state=state)
+    made, _ = prover({("fix",): [died]}, bugs=(bug,), stock=(crash,))
+    assert made.resembling(crash).known is known
+
+
 def test_a_known_bug_in_a_bucket_that_nobody_listed_is_found_by_trying_all_corrections():
     runs = {("a", "fix"): [], ("a",): [THREE], ("fix",): []}
     made, asked = prover(runs, applicable={"a": ("other",), "fix": ("mine",)}, stock=(THREE,))

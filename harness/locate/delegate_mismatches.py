@@ -70,6 +70,7 @@ def _wrong_value(
             "of": found.of,
             "draw": found.draw,
             **({"operation": origin.step} if origin and origin.step is not None else {}),
+            **({"earliest": origin.earliest} if origin and origin.doubt and origin.earliest is not None else {}),
         },
         signature=origin.tosa_operator if origin else "",
         detail="\n".join(origin.listing) if origin else "",

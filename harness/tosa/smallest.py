@@ -82,15 +82,24 @@ def _alone(accelerator: str, program: Program, block: int) -> tuple[str, Sequenc
 
 
 def proved_by_reduction(finding: Finding, files: Mapping[str, bytes], bugs: Sequence[KnownBug]) -> Finding:
-    """The finding as known, if one of the files shows it in the same bucket and its smallest program is an entry's.
+    """The finding as known, if one of the files shows it and its smallest program is an entry's.
+
+    It is shown in the same bucket, or, where it is not certain which step is wrong first, at one that may be.
 
     :param files: what Vela compiled, by name.
     """
     if finding.known or not of_vela(finding) or not any(bug.fingerprints for bug in bugs):
         return finding
-    cause = smallest_program(files, finding, bugs, most=MOST_CANDIDATES, hasty=True, alike=_of_one_bucket)
+    cause = smallest_program(files, finding, bugs, most=MOST_CANDIDATES, hasty=True, alike=_is_the_same)
     return finding if cause is None or not cause.ended else marked(finding, cause)
 
 
-def _of_one_bucket(one: Finding, other: Finding) -> bool:
-    return any_family(one.bucket) == any_family(other.bucket)
+def _is_the_same(engine: Finding, finding: Finding) -> bool:
+    seen, told = any_family(engine.bucket), any_family(finding.bucket)
+    if seen == told:
+        return True
+    if "earliest" not in finding.measured or "operation" not in engine.measured:
+        return False
+    first, step, last = finding.measured["earliest"], engine.measured["operation"], finding.measured["operation"]
+    between = int(first) <= int(step) <= int(last)
+    return between and seen.rpartition("/")[0] == told.rpartition("/")[0]

@@ -1,9 +1,12 @@
 """Conditions that speak of whole smallest programs, where the place of the finding is a part of one."""
 
+import pytest
+
 from harness.artifacts.tosa import decode_tosa
 from harness.evidence.inspection.surroundings import tosa_place
 from harness.tosa.causes import classified_as_smallest
 from harness.tosa.program import Operator, Program, Tensor
+from harness.tosa.smallest import _is_the_same
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.conditions import ANY, Condition
 from harness.triage.findings import Finding
@@ -56,3 +59,35 @@ def test_a_pattern_on_the_whole_program_sees_what_lies_beside_the_place():
 def test_every_other_condition_speaks_of_the_place_alone():
     assert state(("REDUCE_MAX",), whole=False) != "known"
     assert state(("REVERSE",), whole=False) == "known"
+
+
+BLAMED = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u85/"
+
+
+@pytest.mark.parametrize(
+    ("operator", "step", "doubt", "same"),
+    [
+        ("TABLE", 3, {}, True),
+        ("CLAMP", 5, {"earliest": 4}, True),
+        ("CLAMP", 3, {"earliest": 4}, False),
+        ("CLAMP", 11, {"earliest": 4}, False),
+        ("CLAMP", 5, {}, False),
+    ],
+)
+def test_the_engine_shows_a_finding_at_its_operator_or_at_a_step_that_may_be_to_blame(operator, step, doubt, same):
+    def wrong_at(bucket: str, **measured: int) -> Finding:
+        return Finding(
+            bucket=bucket,
+            oracle="numeric",
+            kind="",
+            target="ethos-u85-256",
+            stage="run",
+            message="",
+            case="",
+            measured=measured,
+        )
+
+    engine, told = wrong_at(BLAMED + operator, operation=step), wrong_at(BLAMED + "TABLE", operation=10, **doubt)
+    assert _is_the_same(engine, told) is same
+    elsewhere = wrong_at(BLAMED.replace("numeric", "stream") + operator, operation=step)
+    assert not _is_the_same(elsewhere, told)

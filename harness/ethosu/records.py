@@ -118,9 +118,9 @@ class StreamIssue:
     :param offset: byte offset in ``cmd_data``.
     :param certain: False for what the hardware may well allow: information.
     :param seen: numbers and words behind the message, by name: of a hazard ``blockdep``, ``safe`` (the largest BLOCKDEP
-        that is), ``after`` (the kind of the other operation), ``other`` (its last step), ``missing`` (``KERNEL_WAIT``)
-        and ``conflict``; of an output ``unwritten``; of what leaves a region ``bricks`` (1 if the operation reads or
-        writes a feature map in NHCWB16).
+        that is), ``after`` (the kind of the other operation), ``other`` (its last step), ``missing`` (``KERNEL_WAIT``),
+        ``conflict`` and ``theirs`` (what the other operation reads or writes there, ``INDEX``); of an output
+        ``unwritten``; of what leaves a region ``bricks`` (1 if the operation reads or writes a feature map in NHCWB16).
     """
 
     kind: str

@@ -71,10 +71,11 @@ def _run_tox(line: str) -> None:
     tox = shutil.which("tox") or _CHECKOUT / ".tox" / "bootstrap" / "bin" / "tox"
     if not Path(tox).exists():
         raise CannotRun("tox is not installed; run the README's first command, or give --env LINE=PYTHON")
-    status, output, errors = _run([str(tox), "run", "--notest", "-e", line])
+    # --notest would leave out what the line seed installs behind its dependencies
+    status, output, errors = _run([str(tox), "run", "-e", line, "-x", f"testenv:{line}.commands=python --version"])
     if status:
         last = (output + errors).strip().splitlines()[-1:]
-        raise CannotRun(f"tox cannot make the environment {line}: {' '.join(last)}; try 'tox run --notest -e {line}'")
+        raise CannotRun(f"tox cannot make the environment {line}: {' '.join(last)}; try 'tox run -e {line}'")
 
 
 def _run(words: Sequence[str]) -> tuple[int, str, str]:

@@ -1,10 +1,13 @@
 """The nightly job: its workflow is consistent, and its scripts do what they say without GitHub."""
 
+import configparser
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+
+from harness.compat.releases import LINES, line_named
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -54,6 +57,18 @@ def test_every_line_is_an_environment_and_those_that_may_fail_are_named(nightly)
     assert all(f"[testenv:{'fuzz' if line == 'default' else line}]" in tox for line in lines)
     tolerated = {line for line, may_fail in lines.items() if may_fail}
     assert set(nightly["jobs"]["verdict"]["env"]["TOLERATED"].split()) == tolerated == {"newest", "prerelease"}
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line not in ("default", "seed")])
+def test_the_environment_of_a_line_has_its_packages_once_it_is_made(line):
+    """``tox run --notest`` makes the environments of the nightly: it runs no command (the line seed needs one)."""
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+    section = tox[f"testenv:{line}"]
+    assert not [key for key in section if key.startswith(("commands_pre", "extras"))]
+    words = re.sub(r"{\[line\](\w+)}", lambda found: tox["line"][found[1]], section["deps"]).split()
+    pinned = dict(re.sub(r"\[.*\]", "", word).split("==") for word in words)
+    assert {name: pinned[name] for name in line_named(line).releases} == line_named(line).releases
 
 
 def test_the_verdict_expects_every_run_that_must_not_fail(nightly):

@@ -224,7 +224,7 @@ def _direct(unit: Unit, others: Sequence[Unit], kind: str, certain: bool) -> Ite
                 wait = "KERNEL_WAIT" if kind == "kernel" else "DMA_WAIT"
                 what = f"{reason}: {shared[0]} and {shared[1]}"
                 message = f"may run while {other.name} is outstanding, and {what}; a {wait} is missing"
-                seen = {"missing": wait, "conflict": reason.replace(" ", "-")}
+                seen = {"missing": wait, "conflict": reason.replace(" ", "-"), "theirs": shared[1].role}
                 yield (unit.first.index, other.first.index, kind), _issue(unit.first, message, certain, other, **seen)
                 break
 

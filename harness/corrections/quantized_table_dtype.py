@@ -13,7 +13,7 @@ CORRECTION = Correction(
     ),
     change=(
         "ArmPass gives the fake value of a quantized operator that becomes a TABLE the dtype of its output qparams. "
-        "ReplaceScalarWithTensorByProfilePass does not go past ArmPass for them."
+        "ReplaceScalarWithTensorByProfilePass, which goes past ArmPass for them, does too."
     ),
     changes=(
         Change(
@@ -47,7 +47,11 @@ CORRECTION = Correction(
             (
                 Edit(
                     "                return ExportPass.call_operator(self, op, args, kwargs, meta)\n",
-                    "                return ArmPass.call_operator(self, op, args, kwargs, meta)\n",
+                    "                from executorch.exir.pass_base import ProxyValue\n\n"
+                    "                result = ExportPass.call_operator(self, op, args, kwargs, meta)\n"
+                    "                data = result.data.to(next(iter(output_qparams.values())).dtype)\n"
+                    "                self.tracer.set_metadata(result.node, data)\n"
+                    "                return ProxyValue(data, result.proxy)\n",
                 ),
             ),
         ),

@@ -41,7 +41,8 @@ from typing import Literal
 import msgspec
 
 from harness.case.errors import MALFORMED, BadInput
-from harness.compat.releases import LINES, Basis, basis, installed
+from harness.compat.releases import LINES, Basis, basis, installed, line_named
+from harness.compat.velas import PACKAGE as VELA
 from harness.corrections.correction import Correction
 from harness.triage.buckets import any_family
 from harness.triage.conditions import Condition
@@ -140,9 +141,13 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def bug(self) -> KnownBug | None:
-        """What tells the entry's bug, if its release line has it."""
+        """What tells the entry's bug, if its release line has it: a bug of Vela's, if a line with the same Vela has it,
+        since another front end may only keep the entry's case from coming to it.
+        """
         expected, status = self.expected, self.status
         if expected is None or expected.status != "reproduces":
+            expected = self._with_the_same_vela()
+        if expected is None:
             return None
         return KnownBug(
             entry=self.name,
@@ -158,6 +163,14 @@ class Entry(msgspec.Struct, frozen=True):
             families=status.families,
             recipe=status.recipe,
         )
+
+    def _with_the_same_vela(self) -> Expectation | None:
+        judged = self.basis or basis()
+        if self.everywhere is not None or self.status.package != VELA or VELA in judged.differs:
+            return None
+        version = line_named(judged.line).releases[VELA]
+        alike = (found for line, found in self.status.lines.items() if line_named(line).releases[VELA] == version)
+        return next((found for found in alike if found.status == "reproduces"), None)
 
     def knows(self, finding: Finding) -> bool:
         """Is this finding proved to be the entry's bug on its release line (on whichever target has it)?"""

@@ -43,6 +43,7 @@ WAYS: Mapping[str, tuple[Mapping[str, Fact], ...]] = {
         {"issue": "hazard", "conflict": "overtakes", "blockdep": 1, "safe": 0, "kind": "POOL", "after": "POOL"},
         {"issue": "hazard", "conflict": "overtakes", "blockdep": 1, "safe": 0, "kind": "POOL", "after": "ELEMENTWISE"},
         {"issue": "hazard", "conflict": "writes-what-it-reads", "kind": "DMA_START", "missing": "KERNEL_WAIT"},
+        {"issue": "hazard", "conflict": "writes-what-it-reads", "missing": "DMA_WAIT", "theirs": "INDEX"},
     ),
     _LOST: ({},),
     _DROPPED: ({},),

@@ -7,6 +7,7 @@ import pytest
 
 from harness.case.errors import BadInput
 from harness.case.place import Place, PlacedOperator
+from harness.compat.releases import basis_of, line_named
 from harness.tosa.versions import tally_of
 from harness.triage.conditions import Condition
 from harness.triage.corpus import corpus_folders, known_by
@@ -106,3 +107,19 @@ def test_programs_are_known_of_the_version_of_vela_that_ran():
     older = {entry.name for entry in known_entries(corpus_folders(), (), vela="5.1.0") if entry.bug is not None}
     assert not fixed & names
     assert fixed & older
+
+
+def test_a_bug_of_vela_is_known_on_every_line_with_that_vela():
+    """What a case shows depends on the front end: on a line where it does not come to its bug, others may."""
+    [entry] = [item for item in known_entries(corpus_folders(), ()) if item.name == "vela-blockdep-transposed"]
+    assert entry.status.lines["et141"].status == "hidden"
+    older, newer = (basis_of(line_named(line).releases) for line in ("et141", "default"))
+    on_older, on_newer = (msgspec.structs.replace(entry, basis=item).bug for item in (older, newer))
+    assert on_older == on_newer is not None
+    fixed = {"default": entry.status.lines["et141"], "et141": entry.status.lines["et141"]}
+    nowhere = msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, lines=fixed), basis=older)
+    assert nowhere.bug is None
+    ours = msgspec.structs.replace(
+        entry, status=msgspec.structs.replace(entry.status, package="executorch"), basis=older
+    )
+    assert ours.bug is None

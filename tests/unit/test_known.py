@@ -10,7 +10,7 @@ from harness.case.place import Place, PlacedOperator
 from harness.compat.releases import basis_of, line_named
 from harness.tosa.versions import tally_of
 from harness.triage.conditions import Condition
-from harness.triage.corpus import corpus_folders, known_by
+from harness.triage.corpus import corpus_folders, known_by, with_corrections
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries
 from harness.triage.program_entries import program_entries
@@ -116,6 +116,8 @@ def test_a_bug_of_vela_is_known_on_every_line_with_that_vela():
     older, newer = (basis_of(line_named(line).releases) for line in ("et141", "default"))
     on_older, on_newer = (msgspec.structs.replace(entry, basis=item).bug for item in (older, newer))
     assert on_older == on_newer is not None
+    [whole] = with_corrections([msgspec.structs.replace(entry, basis=older)], ())
+    assert whole.bug == on_older, "no correction is applied"
     fixed = {"default": entry.status.lines["et141"], "et141": entry.status.lines["et141"]}
     nowhere = msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, lines=fixed), basis=older)
     assert nowhere.bug is None

@@ -70,13 +70,20 @@ def _wrong_value(
             "of": found.of,
             "draw": found.draw,
             **({"operation": origin.step} if origin and origin.step is not None else {}),
-            **({"earliest": origin.earliest} if origin and origin.doubt and origin.earliest is not None else {}),
+            **_interval(origin),
         },
         signature=origin.tosa_operator if origin else "",
         detail="\n".join(origin.listing) if origin else "",
         place=_surroundings(record.tosa if record else None, output, comparison),
         node=call_made([origin.tensor], record) if origin and record else "",
     )
+
+
+def _interval(origin: Origin | None) -> dict[str, int]:
+    """The steps that may be to blame, where it is not certain which one is."""
+    if origin is None or not origin.doubt or origin.earliest is None:
+        return {}
+    return {"earliest": origin.earliest, "latest": max(origin.earliest, origin.latest or 0, origin.step or 0)}
 
 
 def _surroundings(tosa: bytes | None, wrong: WrongOutput, comparison: DelegateComparison) -> Place | None:

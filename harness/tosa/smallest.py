@@ -100,6 +100,6 @@ def _is_the_same(engine: Finding, finding: Finding) -> bool:
         return True
     if "earliest" not in finding.measured or "operation" not in engine.measured:
         return False
-    first, step, last = finding.measured["earliest"], engine.measured["operation"], finding.measured["operation"]
+    first, step, last = finding.measured["earliest"], engine.measured["operation"], finding.measured["latest"]
     between = int(first) <= int(step) <= int(last)
     return between and seen.rpartition("/")[0] == told.rpartition("/")[0]

@@ -68,9 +68,9 @@ BLAMED = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u85/"
     ("operator", "step", "doubt", "same"),
     [
         ("TABLE", 3, {}, True),
-        ("CLAMP", 5, {"earliest": 4}, True),
-        ("CLAMP", 3, {"earliest": 4}, False),
-        ("CLAMP", 11, {"earliest": 4}, False),
+        ("CLAMP", 5, {"earliest": 4, "latest": 10}, True),
+        ("CLAMP", 3, {"earliest": 4, "latest": 10}, False),
+        ("CLAMP", 11, {"earliest": 4, "latest": 10}, False),
         ("CLAMP", 5, {}, False),
     ],
 )

@@ -23,13 +23,9 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 
 class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer('c1', torch.tensor([2.0], dtype=torch.float32).reshape((1, 1, 1)))
-
     def forward(self, x0, x1, x2):
         n1 = torch.stack([x0, x1, x0], dim=3)
-        n2 = torch.index_put(x0, (x2,), self.c1, accumulate=False)
+        n2 = torch.index_select(x0, 0, x2)
         return (n1, n2)
 
 
@@ -37,7 +33,7 @@ CALIBRATION = [
     (
         torch.tensor([-0.4638944, -0.24206161, 0.12892883], dtype=torch.float32).reshape((3, 1, 1)),
         torch.tensor([-0.3073612, -0.25937364, 0.06673962], dtype=torch.float32).reshape((3, 1, 1)),
-        torch.tensor([0], dtype=torch.int64),
+        torch.tensor([0, 2], dtype=torch.int64),
     ),
 ]
 

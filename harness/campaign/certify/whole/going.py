@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from harness.campaign.certify.whole import Domain, Judge, domains
+from harness.compat.releases import installed
 from harness.corrections import find_correction
 from harness.corrections.applying import applied
 from harness.workers.protocol import Gone, WholeTask
@@ -17,7 +18,7 @@ def go_through(task: WholeTask, announce: Callable[[str], None]) -> Gone:
     """What a correction makes of every point of its domain."""
     announce("lower")
     domain, correction = domains()[task.correction], find_correction(task.correction)
-    for change in correction.changes:
+    for change in correction.for_release(installed()["executorch"]):
         import_module(change.module)
     judge = domain.judge()
     stock = _answers(domain, judge)

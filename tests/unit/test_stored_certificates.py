@@ -27,11 +27,8 @@ def test_a_stored_certificate_is_of_the_correction_as_it_is(file):
 
 NOT_MADE = {
     "cumsum-keeps-quantized-dtype",
-    "delegate-output-dtype",
     "inplace-arithmetic-writes-back",
-    "int32-clamp-decomposed",
     "movedim-shares-domain",
-    "quantized-table-dtype",
     "scalar-operand-adds-no-dimension",
     "shared-conv-keeps-batch-norm",
     "split-partition-has-no-cycle",

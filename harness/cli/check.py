@@ -128,7 +128,7 @@ def check(
     parse_recipe(recipe, "--recipe")
     need_environment()
     need_engine(engine, targets)
-    corpus = with_corrections(known_entries(corpus_folders(), ()), chosen(corrections))
+    corpus = with_corrections(known_entries(corpus_folders()), chosen(corrections))
     tally = Tally(corpus, strict=strict)
     folders = {name: out / "check" / f"{file.stem}-{name}" for name in targets}
     hold(*folders.values())

@@ -196,7 +196,7 @@ def _keep(pool: Pool, files: Sequence[Path], folder: Path, corrections: tuple[st
 
 def _tally_of_cases(corrections: tuple[str, ...], engine: EngineChoice, probes: ProbeMode, strict: bool) -> Tally:
     """Of the cases: known is what the checkout's corpus knows while corrections apply."""
-    corpus = with_corrections(known_entries(corpus_folders(), ()), chosen(corrections))
+    corpus = with_corrections(known_entries(corpus_folders()), chosen(corrections))
     return Tally(corpus, strict=strict, again=Again(corrections, engine, probes))
 
 

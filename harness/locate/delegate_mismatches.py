@@ -81,9 +81,9 @@ def _wrong_value(
 
 def _interval(origin: Origin | None) -> dict[str, int]:
     """The steps that may be to blame, where it is not certain which one is."""
-    if origin is None or not origin.doubt or origin.earliest is None:
+    if origin is None or not origin.doubt or origin.earliest is None or origin.latest is None:
         return {}
-    return {"earliest": origin.earliest, "latest": max(origin.earliest, origin.latest or 0, origin.step or 0)}
+    return {"earliest": origin.earliest, "latest": origin.latest}
 
 
 def _surroundings(tosa: bytes | None, wrong: WrongOutput, comparison: DelegateComparison) -> Place | None:

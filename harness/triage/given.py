@@ -24,7 +24,7 @@ from harness.triage.program_entries import program_entries
 
 
 def known_entries(
-    folders: Sequence[Path], known: Sequence[Path], ignored: Sequence[str] = (), *, vela: str | None = None
+    folders: Sequence[Path], known: Sequence[Path] = (), ignored: Sequence[str] = (), *, vela: str | None = None
 ) -> list[Entry]:
     """Entries of the corpus and its programs, and of what the command line gives.
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from harness.corrections import corrections
 from harness.evidence.observation import CRASH, oracle_named
-from harness.triage.buckets import any_range, oracle_of, pass_of
+from harness.triage.buckets import STAGES, any_range, oracle_of, pass_of
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, proved
 
@@ -195,12 +195,9 @@ class Prover:
         return self._runs[names]
 
 
-_STAGES = ("build", "export", "prepare", "calibrate", "convert", "export-quantized", "lower", "vela", "emit")
-
-
 def _reached(finding: Finding) -> int:
-    """How far a case came that died: legs and probes come behind all stages of a compile."""
-    return _STAGES.index(finding.stage) if finding.stage in _STAGES else len(_STAGES)
+    """How far a case came that died."""
+    return STAGES.index(finding.stage) if finding.stage in STAGES else len(STAGES)
 
 
 def counts(finding: Finding) -> bool:

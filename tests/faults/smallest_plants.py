@@ -114,7 +114,7 @@ PLANTS = (
 def known_bugs() -> tuple[str, tuple[KnownBug, ...]]:
     """The installed Vela and what the checkout's corpus knows of it."""
     version = installed()[PACKAGE]
-    return version, tuple(bugs_of(tally_of(version, known_entries(corpus_folders(), (), ()), None).corpus))
+    return version, tuple(bugs_of(tally_of(version, known_entries(corpus_folders()), None).corpus))
 
 
 def stands_there(program: Program, family: str) -> bool:

@@ -83,7 +83,7 @@ def test_an_ignored_word_that_is_no_bucket_is_refused():
 
 
 def test_a_bug_of_programs_is_known_elsewhere_by_its_smallest_program_alone():
-    corpus = known_entries(corpus_folders(), (), vela="5.1.0")
+    corpus = known_entries(corpus_folders(), vela="5.1.0")
     name = "vela-conv3d-stride-in-depth-of-slice"
     [entry] = [item for item in corpus if item.name == name]
     slice_, conv = PlacedOperator(op="SLICE"), PlacedOperator(op="CONV3D", reads=(0,))
@@ -103,15 +103,15 @@ def test_a_bug_of_programs_is_known_elsewhere_by_its_smallest_program_alone():
 def test_programs_are_known_of_the_version_of_vela_that_ran():
     fixed = {entry.name for entry in program_entries("5.2.0") if entry.bug is None}
     assert fixed
-    names = {entry.name for entry in known_entries(corpus_folders(), (), vela="5.2.0") if entry.bug is not None}
-    older = {entry.name for entry in known_entries(corpus_folders(), (), vela="5.1.0") if entry.bug is not None}
+    names = {entry.name for entry in known_entries(corpus_folders(), vela="5.2.0") if entry.bug is not None}
+    older = {entry.name for entry in known_entries(corpus_folders(), vela="5.1.0") if entry.bug is not None}
     assert not fixed & names
     assert fixed & older
 
 
 def test_a_bug_of_vela_is_known_on_every_line_with_that_vela():
     """What a case shows depends on the front end: on a line where it does not come to its bug, others may."""
-    [entry] = [item for item in known_entries(corpus_folders(), ()) if item.name == "vela-blockdep-transposed"]
+    [entry] = [item for item in known_entries(corpus_folders()) if item.name == "vela-blockdep-transposed"]
     assert entry.status.lines["et141"].status == "hidden"
     older, newer = (basis_of(line_named(line).releases) for line in ("et141", "default"))
     on_older, on_newer = (msgspec.structs.replace(entry, basis=item).bug for item in (older, newer))

@@ -47,7 +47,7 @@ def replay(tmp_path, monkeypatch):
     (tmp_path / "corpus").mkdir()
     monkeypatch.setattr("harness.cli.replay.corpus_folders", lambda **_: [tmp_path / "corpus"])
     monkeypatch.setattr("harness.cli.replay.entries", _entries)
-    monkeypatch.setattr("harness.cli.replay.known_entries", lambda folders, _: _entries(folders))
+    monkeypatch.setattr("harness.cli.replay.known_entries", _entries)
     monkeypatch.setattr("harness.cli.replay.need_environment", lambda: None)
     monkeypatch.setattr("harness.cli.replay.Pool", Ran)
     monkeypatch.setattr("harness.triage.corpus.basis", lambda: Basis("default"))

@@ -10,7 +10,7 @@ from harness.campaign.certify.evidence import Outcome, Verdict
 from harness.corrections import Correction
 from harness.evidence.observation import CRASH, oracle_named
 from harness.evidence.references import RUNTIME
-from harness.triage.buckets import VELA_STAGE
+from harness.triage.buckets import STAGES, VELA_STAGE
 from harness.triage.corpus import Entry, resembled_by
 from harness.triage.findings import Finding
 from harness.triage.proving import key_of
@@ -18,8 +18,7 @@ from harness.workers.protocol import QUANTIZED_GRAPH, Comparison
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
-_BEFORE_VELA = ("export", "prepare", "calibrate", "convert", "export-quantized", "lower")
-_BEFORE_RUN = (*_BEFORE_VELA, VELA_STAGE, "emit")
+_BEFORE_VELA = STAGES[: STAGES.index(VELA_STAGE)]
 _RUNTIME_STAGE = f"leg:{RUNTIME}"
 
 
@@ -60,7 +59,7 @@ def _identity(finding: Finding) -> Hashable:
 
 def _was_never_met(finding: Finding, stock: Sequence[Finding]) -> bool:
     """Is it Vela's, or a kernel's refusal, where the stock compile raised before it gave either of them anything?"""
-    stages = _BEFORE_VELA if _is_vela_s(finding) else _BEFORE_RUN if finding.stage == _RUNTIME_STAGE else ()
+    stages = _BEFORE_VELA if _is_vela_s(finding) else STAGES if finding.stage == _RUNTIME_STAGE else ()
     return any(item.oracle == CRASH and item.stage in stages for item in stock)
 
 

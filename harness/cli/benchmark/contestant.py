@@ -98,7 +98,7 @@ def armdiff() -> Process:
     from harness.triage.proving import Remembered
     from harness.workers.case_run import run_task
 
-    known = bugs_of(known_entries(corpus_folders(), ()))
+    known = bugs_of(known_entries(corpus_folders()))
     confirmed: set[str] = set()
     cache, remembered = WorkerCache(), Remembered()
 

@@ -31,7 +31,7 @@ def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[
 
     :param told: receives a line after each graph, and for a case at which the worker died (another takes over).
     """
-    known = bugs_of(known_entries(corpus_folders(), ()))
+    known = bugs_of(known_entries(corpus_folders()))
     limits = Limits(cases=1 << 30, resident=64 * GIB)
     found: list[int] = []
     peak = 0

@@ -28,10 +28,10 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.program import _program
 from torch._subclasses import FakeTensor
 
-_TOLD_BY_VALUE = (
-    *(bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format),
-    LoweredBackendModule,
-)
+LITERALS = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+"""Operands that are what they say; not floats, of which 0.0 and -0.0 are equal."""
+
+_TOLD_BY_VALUE = (*LITERALS, LoweredBackendModule)
 """What a key has as it is: literals, and delegates, which are equal to nothing else and live as long as the key."""
 
 Known = dict[tuple[Any, ...], Any]

@@ -146,7 +146,7 @@ def _choosing(block: TosaBlock) -> list[TosaOperator]:
 
 
 def _moved_from(block: TosaBlock, name: str, through: Collection[str] = TOSA_MOVING) -> Iterator[str]:
-    """What a value is made of by moving elements alone: inputs, constants, and results of other operators."""
+    """What a value is made of by some operators alone, moving ones: inputs, constants, and results of others."""
     maker = block.producers.get(name)
     if maker is None or maker.op not in through:
         yield name

@@ -8,6 +8,7 @@ from functools import cache
 import msgspec
 import numpy as np
 import pytest
+from tosa.TosaGraph import TosaGraph
 
 from harness.case.case import Case, Distribution
 from harness.case.reading import read_case
@@ -94,6 +95,20 @@ def test_a_script_that_cannot_show_its_bug_says_what_can():
     assert "The bug shows" not in text
     assert "return 3" in text
     assert "return 3" not in script("duplicate")
+
+
+def test_indices_of_a_gather_are_drawn_among_what_they_pick_from():
+    folder = default_corpus() / "found" / "vela-u85-gather-index-bytes"
+    text = write_script(read_case(folder / "case.json"), VELA, "a title", RELEASES).text
+    made = {"__name__": "repro"}
+    functions = [node for node in ast.parse(text).body if getattr(node, "name", "") in ("picked_from", "some_inputs")]
+    kinds = re.search(r"^KINDS = .*$", text, re.MULTILINE)[0]
+    exec(f"import numpy as np\nfrom tosa.DType import DType\nfrom tosa.Op import Op\n{kinds}", made)
+    exec(compile(ast.Module(functions, []), "repro.py", "exec"), made)
+    block = TosaGraph.GetRootAs((folder / "lowered_module_0.tosa").read_bytes()).Regions(0).Blocks(0)
+    [*_, indices] = made["some_inputs"](block)
+    assert indices.dtype == np.int32
+    assert 0 <= indices.min() <= indices.max() <= 2
 
 
 SCRIPTS = [file for entry in entries([default_corpus()]) if (file := entry.folder / "repro.py").exists()]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.compat.releases import LINES, line_named
+from harness.compat.releases import LINES, PACKAGES, line_named
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -69,6 +69,14 @@ def test_the_environment_of_a_line_has_its_packages_once_it_is_made(line):
     words = re.sub(r"{\[line\](\w+)}", lambda found: tox["line"][found[1]], section["deps"]).split()
     pinned = dict(re.sub(r"\[.*\]", "", word).split("==") for word in words)
     assert {name: pinned[name] for name in line_named(line).releases} == line_named(line).releases
+
+
+@pytest.mark.parametrize("line", ["newest", "prerelease"])
+def test_a_line_that_follows_upstream_names_what_executorch_does_not_bring(line):
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+    words = re.sub(r"#.*", "", tox[f"testenv:{line}"]["deps"]).split()
+    assert {"torch", "executorch", "ethos-u-vela", "tosa-tools"} <= {*words} <= set(PACKAGES)
 
 
 def test_the_verdict_expects_every_run_that_must_not_fail(nightly):

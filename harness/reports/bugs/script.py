@@ -277,6 +277,7 @@ def _stream(case: Case, finding: Finding) -> dict[str, Any]:
         "counts": counts,
         "duplicate": duplicate,
         "executes": not (crash or counts or duplicate),  # what else is wrong shows when the stream runs
+        "indexed": any(item.dtype in ("int32", "int64") for item in case.graph.inputs),
     }
 
 

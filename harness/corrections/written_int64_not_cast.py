@@ -49,4 +49,5 @@ CORRECTION = Correction(
         ),
     ),
     patterns=(("add|sub|mul|div",),),
+    needs=("inplace-arithmetic-writes-back",),  # a write that nothing casts for is dropped next
 )

@@ -26,11 +26,8 @@ def test_a_stored_certificate_is_of_the_correction_as_it_is(file):
 
 
 NOT_MADE = {
-    "cumsum-keeps-quantized-dtype",
     "inplace-arithmetic-writes-back",
     "scalar-operand-adds-no-dimension",
-    "split-partition-has-no-cycle",
-    "table-steps-fit-int16",
     "written-int64-not-cast",
     "written-state-not-folded",
 }

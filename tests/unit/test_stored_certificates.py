@@ -27,7 +27,6 @@ def test_a_stored_certificate_is_of_the_correction_as_it_is(file):
 
 NOT_MADE = {
     "inplace-arithmetic-writes-back",
-    "scalar-operand-adds-no-dimension",
     "written-int64-not-cast",
     "written-state-not-folded",
 }

@@ -214,6 +214,17 @@ def test_its_patterns_can_be_drawn(name):
             assert known & set(word.split("|")), f"{word}: no operator entry or kind of constant of that name"
 
 
+def definitions(tree, prefix=""):
+    """Functions, classes and methods of a module, by their qualified names."""
+    found = set()
+    for item in tree.body:
+        if isinstance(item, ast.ClassDef | ast.FunctionDef):
+            found.add(prefix + item.name)
+        if isinstance(item, ast.ClassDef):
+            found |= definitions(item, f"{prefix}{item.name}.")
+    return found
+
+
 @pytest.mark.skipif("executorch" not in installed(), reason="no executorch is installed")
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if corrections()[name].for_release(installed().get("executorch", ""))]
@@ -222,7 +233,8 @@ def test_the_edited_files_and_the_diff_are_well_formed(name):
     item = corrections()[name]
     for module in edited_modules((item,)):
         assert module.before != module.after
-        ast.parse(module.after)
+        # A function that an edit adds behind a method ends the class: it can only follow the last one.
+        assert definitions(ast.parse(module.before)) <= definitions(ast.parse(module.after))
     diff = diff_of((item,))
     assert diff.startswith("diff --git a/")
     assert "a/executorch/" not in diff

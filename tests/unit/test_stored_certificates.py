@@ -1,4 +1,4 @@
-"""The certificates of the corpus: each is of its correction as it is, and the default line needs no other correction."""
+"""The certificates of the corpus: each is of its correction as it is, and the default line lacks none."""
 
 from pathlib import Path
 

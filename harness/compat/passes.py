@@ -210,6 +210,7 @@ class _Recorder:
         started = time.perf_counter()
         self._reader.refresh()
         nodes: dict[str, NodeState] = {}
+        seen: dict[str, tuple[tuple[Any, ...], NodeState]] = {}  # a key of a node that is gone would hold its graph
         fresh = False
         for node in graph_module.graph.nodes:
             if ORIGIN not in node.meta:
@@ -222,8 +223,10 @@ class _Recorder:
                     state = known[1]  # a pass that traces the graph anew leaves most nodes as they were
                 else:
                     fresh = True
-                known = self._seen[node.name] = key, state
+                known = key, state
+            seen[node.name] = known
             nodes[node.name] = known[1]
+        self._seen = seen
         if fresh or list(nodes) != list(self._nodes):
             self._nodes = nodes
             if self.watched.keep_graphs:

@@ -31,7 +31,7 @@ from harness.evidence.observation import Envelope, Failure, LegResult, LoweringR
 from harness.evidence.references import EAGER, MODEL, QUANTIZED
 from harness.evidence.rounding.walk import Policy, State, envelopes
 from harness.locate import streams as compared
-from harness.locate.blame.values import blamed_values, suspects_of
+from harness.locate.blame.values import blamed_values, is_blamed, suspects_of
 from harness.pipeline import delegation as fallback
 from harness.pipeline.engines import NOT_ASKED, EngineChoice, left_out
 from harness.pipeline.failures import failure_of
@@ -79,6 +79,11 @@ class Options:
 
 
 PLAIN = Options()
+COPIED = 64
+"""Nodes of the largest case that keeps a copy of its delegates' graphs after every pass, in case that a value is wrong.
+
+Of a network of 200 operators these copies are 180 MiB, so it is lowered once more if somebody asks.
+"""
 
 
 @dataclass(frozen=True)
@@ -150,13 +155,12 @@ def compile_case(
 def observe(case: Case, clock: StageClock, options: Options = PLAIN, keep: list[Lowered] | None = None) -> Observation:
     """Everything that one case leaves behind.
 
-    :param keep: receives the live lowering, with a copy of each graph after every pass.
+    :param keep: receives the live lowering, with a copy of each graph after every pass if the case is no large one.
     :raises InvalidCase: the module fails in plain eager.
     """
     chosen = scheduled(case, options.probes)
-    compiled = compile_case(
-        case, clock, options, copies=any(probe.fresh for probe in chosen), keep_graphs=keep is not None
-    )
+    keep_graphs = keep is not None and len(case.graph.nodes) <= COPIED
+    compiled = compile_case(case, clock, options, copies=any(probe.fresh for probe in chosen), keep_graphs=keep_graphs)
     if keep is not None and compiled.lowered is not None:
         keep.append(compiled.lowered)
     return execute(compiled, clock, options, chosen)
@@ -245,7 +249,11 @@ def examine(case: Case, clock: StageClock, options: Options = PLAIN) -> tuple[Ob
     if kept and not changed_state(case.graph):  # no pass can be asked with the state that an input found
         with clock.stage("blame"):
             suspects = suspects_of(mismatches)
-            mismatches = [blamed_values(mismatch, observation, kept[0], suspects) for mismatch in mismatches]
+            lowered: Lowered | None = kept.pop()
+            if len(case.graph.nodes) > COPIED and any(map(is_blamed, mismatches)):
+                lowered = compile_case(case, clock, options, keep_graphs=True).lowered
+            if lowered is not None:
+                mismatches = [blamed_values(mismatch, observation, lowered, suspects) for mismatch in mismatches]
     return observation, mismatches
 
 

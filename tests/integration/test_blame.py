@@ -103,7 +103,7 @@ def test_planted_value_faults_are_bracketed(fault):
 def test_a_large_case_is_lowered_again_for_its_blame(monkeypatch):
     """It keeps no graphs: those of a network are hundreds of megabytes."""
     fault = next(item for item in FAULTS if item.oracle == "numeric" and item.blame not in RUNTIMES.values())
-    monkeypatch.setattr(observing, "COPIED", 0)
+    monkeypatch.setattr(observing, "LARGE", 0)
     _, lowered = kept(fault.case)
     assert not any(lowered.graphs.values())
     with fault.planted():

@@ -88,6 +88,11 @@ its lowering is 90 MiB, which goes before anything is executed.
 """
 
 
+def is_large(case: Case) -> bool:
+    """Does a case hold hundreds of MiB if nothing is let go of?"""
+    return len(case.graph.nodes) > LARGE
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A case compiled for its target, not yet executed.
@@ -161,7 +166,7 @@ def observe(case: Case, clock: StageClock, options: Options = PLAIN, keep: list[
     :raises InvalidCase: the module fails in plain eager.
     """
     chosen = scheduled(case, options.probes)
-    large = len(case.graph.nodes) > LARGE
+    large = is_large(case)
     copies, keep_graphs = any(probe.fresh for probe in chosen), keep is not None and not large
     compiled = compile_case(case, clock, options, copies=copies, keep_graphs=keep_graphs)
     if large:
@@ -255,7 +260,7 @@ def examine(case: Case, clock: StageClock, options: Options = PLAIN) -> tuple[Ob
         with clock.stage("blame"):
             suspects = suspects_of(mismatches)
             lowered: Lowered | None = kept.pop()
-            if len(case.graph.nodes) > LARGE and any(map(is_blamed, mismatches)):
+            if is_large(case) and any(map(is_blamed, mismatches)):
                 lowered = compile_case(case, clock, options, keep_graphs=True).lowered
             if lowered is not None:
                 mismatches = [blamed_values(mismatch, observation, lowered, suspects) for mismatch in mismatches]

@@ -88,8 +88,13 @@ def _collect(done: bool) -> None:
     _Pace.level = resident(os.getpid())
 
 
-def between_runs() -> None:
-    """What is due where a case runs once more: the garbage of one run of a large graph is 20 MB and more."""
+def between_runs(everything: bool = False) -> None:
+    """What is due where a case runs once more: the garbage of one run of a large graph is 20 MB and more.
+
+    :param everything: look also at what was still needed amid the run before: of a network, at hundreds of MB.
+    """
+    if everything and not gc.isenabled():
+        gc.collect()
     between_cases(done=False)
 
 

@@ -27,6 +27,7 @@ from executorch.backends.arm.tosa.backend import TOSABackend
 
 from harness.compat.snapshots import NodeState, PassTrace, Snapshot, value_origin
 from harness.compat.states import ORIGIN, StateReader, operator_name
+from harness.compat.warm.collecting import between_passes
 
 
 @dataclass
@@ -199,6 +200,7 @@ class _Recorder:
 
     def after(self, index: int, name: str, graph_module: Any) -> None:
         self._snapshots.append(self._snapshot(index, name, graph_module))
+        between_passes()
 
     def trace(self) -> PassTrace | None:
         if self._start is None:

@@ -47,7 +47,8 @@ def chosen(words: Sequence[str]) -> tuple[Correction, ...]:
                 f"correction {item.name} is for executorch {', '.join(item.releases)}, and {release or 'none'} is "
                 "installed; leave it out, or use 'all' for those that this release needs"
             )
-        found |= {name: corrections()[name] for name in item.needs if corrections()[name].for_release(release)}
+        needed = [name for name in item.needs if corrections()[name].for_release(release)]
+        found |= {one.name: one for one in chosen(needed)}
         found[item.name] = item
     return tuple(found.values())
 

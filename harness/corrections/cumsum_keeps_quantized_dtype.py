@@ -24,4 +24,5 @@ CORRECTION = Correction(
         ),
     ),
     patterns=(("cumsum",),),
+    needs=("int32-clamp-decomposed",),  # sums that are cast and clamped come as far
 )

@@ -75,4 +75,5 @@ CORRECTION = Correction(
         ),
     ),
     patterns=(("add|sub|mul|div",),),
+    needs=("qmin-clamped",),  # what is written back has qparams of its own
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from harness.corrections.correction import Change, Correction, Edit
 
+_MODULE = "executorch.backends.arm._passes.insert_int32_casts_after_int64_placeholders"
 _INT64 = "            if not self._is_tensor_of_dtype(node_val, torch.int64):\n                continue\n"
+_END = "        return PassResult(graph_module, modified)\n"
 
 CORRECTION = Correction(
     name="written-int64-not-cast",
@@ -16,7 +18,7 @@ CORRECTION = Correction(
     change="What is written in place is not cast.",
     changes=(
         Change(
-            "executorch.backends.arm._passes.insert_int32_casts_after_int64_placeholders",
+            _MODULE,
             "InsertInt32CastsAfterInt64PlaceholdersPass._insert_placeholder_i64_to_i32_casts",
             {"1.5.1": "666f24b5b717"},
             (
@@ -25,10 +27,16 @@ CORRECTION = Correction(
                     _INT64 + "            if _is_written(node):\n"
                     "                continue  # a write would go into the copy\n",
                 ),
+            ),
+        ),
+        Change(
+            _MODULE,
+            "InsertInt32CastsAfterInt64PlaceholdersPass.call",
+            {"1.5.1": "6c9fe8aac550"},
+            (
                 Edit(
-                    "        return modified\n",
-                    "        return modified\n"
-                    "\n\n"
+                    _END,
+                    _END + "\n\n"
                     "def _is_written(node: torch.fx.Node) -> bool:\n"
                     '    """Does something write into what a node returns, or what others return of the same name?"""\n'
                     "    same = (item for item in node.graph.nodes if item.target == node.target)\n"
@@ -49,4 +57,5 @@ CORRECTION = Correction(
         ),
     ),
     patterns=(("add|sub|mul|div",),),
+    needs=("inplace-arithmetic-writes-back",),  # a write that nothing casts for is dropped next
 )

@@ -246,39 +246,40 @@ def test_a_comparison_depends_on_what_its_correction_needs(monkeypatch):
 
 
 def test_the_page_says_verdict_bug_and_counterexample():
-    page = markdown(
-        Certificate(
-            name="mended",
-            verdict="refused",
-            why="nothing else moved: 6 steps apart",
-            line="default",
-            releases={"executorch": "1.5.1"},
-            cause="Cause.",
-            change="Change.",
-            needs=("other",),
-            functions=(Function(module="m", place="P.call", installed="aa", corrected="bb"),),
-            shown=(Shown(entry="bug", target="TOSA-1.0+INT", bug=True, stock={A: "it raises"}, legs=("eager",)),),
-            moved=(
-                Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 7, "worse": 1}, reached=3),
-                Moved(cases="kin", target="ethos-u55-128", outcomes={"same": 10, "right": 5}, reached=9),
-            ),
-            whole=Whole(says="every one", points=1234, wrong=2, corrected_wrong=1, lost=1),
-            counterexample=Counterexample(
-                case="c.json",
-                target="TOSA-1.0+INT",
-                outcome="worse",
-                what="6 steps apart",
-                chain=("cat", "neg"),
-                corrected={B: "wrong"},
-            ),
-            command="armdiff certify mended",
-        )
+    certificate = Certificate(
+        name="mended",
+        verdict="refused",
+        why="nothing else moved: 6 steps apart",
+        line="default",
+        releases={"executorch": "1.5.1"},
+        cause="Cause.",
+        change="Change.",
+        needs=("other",),
+        functions=(Function(module="m", place="P.call", installed="aa", corrected="bb"),),
+        shown=(Shown(entry="bug", target="TOSA-1.0+INT", bug=True, stock={A: "it raises"}, legs=("eager",)),),
+        moved=(
+            Moved(cases="graphs", target="TOSA-1.0+INT", outcomes={"same": 7, "worse": 1}, reached=3),
+            Moved(cases="kin", target="ethos-u55-128", outcomes={"same": 10, "right": 5}, reached=9),
+        ),
+        whole=Whole(says="every one", points=1234, wrong=2, corrected_wrong=1, lost=1),
+        counterexample=Counterexample(
+            case="c.json",
+            target="TOSA-1.0+INT",
+            outcome="worse",
+            what="6 steps apart",
+            chain=("cat", "neg"),
+            corrected={B: "wrong"},
+        ),
+        command="armdiff certify mended",
     )
+    page = markdown(certificate)
     assert page.startswith("# `mended`: refused\n\nNothing else moved: 6 steps apart.\n")
     assert "| bug | TOSA-1.0+INT | crash: exception | passes | passes | eager |" in page
     assert "| graphs | TOSA-1.0+INT | 3 | 7 | 0 | 1 |" in page
-    assert "12 of 23 graphs came to the edited lines; 6 of them became another program, on 5 of which every" in page
-    assert "On the other 6 the same was left both ways" in page
+    assert "12 of 23 graphs came to the edited lines; 6 of 23 became another program, on 5 of which every" in page
+    alone = markdown(msgspec.structs.replace(certificate, needs=()))
+    assert "12 of 23 graphs came to the edited lines; 6 of them became another program, on 5 of which every" in alone
+    assert "On the other 6 the same was left both ways" in alone
     assert (
         "All 1,234 points of every one. The installed function is wrong at 2 of them, the corrected one at 1; 1 "
         in page

@@ -255,6 +255,11 @@ def test_what_a_correction_needs_is_taken_along(monkeypatch):
         "vela-reduction-of-slice-rejected",
     ]
     assert len(chosen(("all",))) == len(chosen(("all", "vela-reduction-of-slice-rejected")))
+    assert [item.name for item in chosen(("written-state-not-folded",))] == [
+        "qmin-clamped",
+        "inplace-arithmetic-writes-back",
+        "written-state-not-folded",
+    ]
 
 
 @pytest.mark.parametrize("place", ["Popen.communicate", "Popen.__init__", "run"])

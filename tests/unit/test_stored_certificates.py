@@ -26,15 +26,7 @@ def test_a_stored_certificate_is_of_the_correction_as_it_is(file):
 
 
 NOT_MADE = {
-    "cumsum-keeps-quantized-dtype",
-    "inplace-arithmetic-writes-back",
-    "movedim-shares-domain",
-    "scalar-operand-adds-no-dimension",
-    "shared-conv-keeps-batch-norm",
-    "split-partition-has-no-cycle",
-    "table-steps-fit-int16",
     "written-int64-not-cast",
-    "written-state-not-folded",
 }
 """New corrections whose certificates nobody has made yet (docs/corrections.md, "Not made yet")."""
 

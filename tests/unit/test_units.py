@@ -122,6 +122,13 @@ def test_a_join_needs_one_zero_point_as_well():
     assert problem.kind == "operand zero points differ"
 
 
+def test_what_a_scatter_writes_into_and_what_it_writes_bound_its_result():
+    tensors = [value("x"), value("k", dtype="INT32"), value("y"), value("s")]
+    graph = block(["x", "k", "y"], ["s"], [("SCATTER", ("x", "k", "y"), ("s",), {})], tensors)
+    found = walked(graph, {"x": known(0.5, 0, -50, 90), "y": known(0.5, 0, -60, 80)}).meanings["s"]
+    assert (found.scale, found.low, found.high) == (0.5, -60, 90)
+
+
 def test_a_convolution_multiplies_the_units_channel_by_channel():
     graph = block(
         ["x"],

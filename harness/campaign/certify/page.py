@@ -62,10 +62,11 @@ def reach_in_words(certificate: Certificate) -> str:
     reach = reach_of(certificate)
     if reach is None:
         return "How many graphs came to the edited lines was not counted when this was made."
-    text = (
-        f"{reach.reached} of {counted_as(reach.tried, 'graph')} came to the edited lines; {reach.changed} of them "
-        f"became another program, on {reach.right} of which every oracle passes."
-    )
+    came = f"{reach.reached} of {counted_as(reach.tried, 'graph')} came to the edited lines"
+    became = f"became another program, on {reach.right} of which every oracle passes."
+    if certificate.needs:  # what else is applied changes graphs that never come to these lines
+        return f"{came}; {reach.changed} of {reach.tried} {became}"
+    text = f"{came}; {reach.changed} of them {became}"
     left = reach.reached - reach.changed
     if left <= 0:
         return text

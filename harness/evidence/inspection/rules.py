@@ -120,6 +120,11 @@ def _join(walk: Walk, operator: TosaOperator) -> Meaning:
     return walk.same_units(operator, operator.inputs)
 
 
+def _scatter(walk: Walk, operator: TosaOperator) -> Meaning:
+    """SCATTER puts its third operand into its first."""
+    return walk.same_units(operator, (operator.inputs[0], operator.inputs[2]))
+
+
 def _choice(walk: Walk, operator: TosaOperator) -> Meaning:
     return walk.same_units(operator, operator.inputs[1:3])
 
@@ -209,6 +214,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_EXTREMES, _extreme),
     **dict.fromkeys(_COMPARISONS, _comparison),
     "CONCAT": _join,
+    "SCATTER": _scatter,
     "SELECT": _choice,
     "PAD": _pad,
     "RESIZE": _resize,

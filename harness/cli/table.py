@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from harness.campaign.certify.evidence import stored_certificate
+from harness.campaign.certify.evidence import certified_on
 from harness.campaign.holding import hold
 from harness.case.errors import BadInput, CannotRun
 from harness.case.interrupts import command, deferred
@@ -80,7 +80,7 @@ def table(
     hold(out)
     made: list[str] = []
     covers = {item.name: item.entries for item in corrections().values()}
-    pages = [page for line in LINES for name in covers if (page := stored_certificate(certificates, line, name))]
+    certified = [row for item in corrections().values() for row in certified_on(item, certificates)]
     try:
         with deferred(lambda: f"go on with: {command(adding=made)}"):
             for line in (item for item in OLDEST_FIRST if item in lines and item not in replays):
@@ -92,7 +92,6 @@ def table(
                     replays[line] = replayed(python, corpus_folders(required=True), jobs)
                     (out / f"{line}.json").write_text(json.dumps(replays[line], indent=1))
                     made.append(str(out / f"{line}.json"))
-        certified = [(page.line, page.name) for page in pages if page.verdict == "certified"]
         merged_table = merged(replays, certified, covers=covers)
         changed = _changes(since, replays) if since else None
         summary = "\n".join(told(changed)) + "\n" if changed else ""

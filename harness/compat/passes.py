@@ -27,6 +27,7 @@ from executorch.backends.arm.tosa.backend import TOSABackend
 
 from harness.compat.snapshots import NodeState, PassTrace, Snapshot, value_origin
 from harness.compat.states import ORIGIN, StateReader, operator_name
+from harness.compat.warm.collecting import between_passes
 
 
 @dataclass
@@ -199,6 +200,7 @@ class _Recorder:
 
     def after(self, index: int, name: str, graph_module: Any) -> None:
         self._snapshots.append(self._snapshot(index, name, graph_module))
+        between_passes()
 
     def trace(self) -> PassTrace | None:
         if self._start is None:
@@ -210,6 +212,7 @@ class _Recorder:
         started = time.perf_counter()
         self._reader.refresh()
         nodes: dict[str, NodeState] = {}
+        seen: dict[str, tuple[tuple[Any, ...], NodeState]] = {}  # a key of a node that is gone would hold its graph
         fresh = False
         for node in graph_module.graph.nodes:
             if ORIGIN not in node.meta:
@@ -222,8 +225,10 @@ class _Recorder:
                     state = known[1]  # a pass that traces the graph anew leaves most nodes as they were
                 else:
                     fresh = True
-                known = self._seen[node.name] = key, state
+                known = key, state
+            seen[node.name] = known
             nodes[node.name] = known[1]
+        self._seen = seen
         if fresh or list(nodes) != list(self._nodes):
             self._nodes = nodes
             if self.watched.keep_graphs:

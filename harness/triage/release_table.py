@@ -2,7 +2,8 @@
 
 States: ``reproduces``; ``fixed`` (no newer line has it), ``not yet`` (only newer lines have it), ``not
 here`` (in between); ``crashes differently`` and ``differs`` (other findings than the recorded ones); ``hidden``
-(other bugs stand before it); ``cannot run``; and ``certified`` where a correction's certificate of that line covers it.
+(other bugs stand before it); ``cannot run``; and ``certified`` where a correction's certificate covers it: one of that
+line, or of the line that it was made from by exchanging compilers, if what is corrected is no compiler.
 """
 
 from __future__ import annotations
@@ -29,14 +30,21 @@ class Cell:
     :param state: one of the words above, or empty if the line was not replayed.
     :param what: the finding's message, or why it cannot run.
     :param correction: the certified correction that removes it there.
+    :param on: the line of the certificate.
     """
 
     state: str = ""
     what: str = ""
     correction: str = ""
+    on: str = ""
+
+    @property
+    def certified(self) -> str:
+        """That a correction is certified, and where; empty if none is."""
+        return f"certified{self.on and f' on {self.on}'}: {self.correction}" if self.correction else ""
 
     def __str__(self) -> str:
-        return f"{self.state}, certified: {self.correction}" if self.correction else self.state
+        return ", ".join(filter(None, (self.state, self.certified)))
 
 
 @dataclass(frozen=True)
@@ -64,17 +72,17 @@ class Table:
 
 def merged(
     replays: Mapping[str, Mapping[str, Any]],
-    certified: Iterable[tuple[str, str]] = (),
+    certified: Iterable[tuple[str, str, str]] = (),
     *,
     covers: Mapping[str, Sequence[str]],
 ) -> Table:
     """Put replays (line -> JSON of ``replay``) together.
 
-    :param certified: (line, correction) of certificates that say so, of any line.
+    :param certified: (line, correction, line of its certificate) where that is another one, else empty.
     :param covers: correction -> the entries that it removes.
     """
     lines = tuple(line for line in OLDEST_FIRST if line in replays)
-    removed_by = {(entry, line): name for line, name in certified for entry in covers.get(name, ())}
+    removed_by = {(entry, line): (name, on) for line, name, on in certified for entry in covers.get(name, ())}
     by_entry: dict[str, dict[str, Mapping[str, Any]]] = {}
     for line in lines:
         for row in replays[line]["entries"]:
@@ -87,7 +95,7 @@ def merged(
             line: Cell(
                 _placed(line, states),
                 str(found[line]["what"]),
-                removed_by.get((entry, line), "") if states[line] in HAS_IT else "",
+                *(removed_by.get((entry, line), ()) if states[line] in HAS_IT else ()),
             )
             for line in found
         }
@@ -176,7 +184,7 @@ Vela {{ table.releases[line].get("ethos-u-vela", "?") }}</small></th>{% endfor %
 {% for url in row.upstream %}<br><small><a href="{{ url }}">{{ url }}</a></small>{% endfor %}</td>
 {% for line in table.lines %}{% set cell = row.cells.get(line) %}{% if cell %}
 <td class="{{ cell.state.split(' ')[0] }}" title="{{ cell.what[:400] }}">{{ cell.state }}
-{% if cell.correction %}<span class="certified">certified: {{ cell.correction }}</span>{% endif %}</td>
+{% if cell.certified %}<span class="certified">{{ cell.certified }}</span>{% endif %}</td>
 {% else %}<td></td>{% endif %}{% endfor %}
 <td>{% for name, versions in spans(row, table).items() %}{{ name }} {{ versions }}<br>{% endfor %}</td>
 </tr>{% endfor %}</tbody></table></div>

@@ -40,7 +40,7 @@ from harness.triage.proving import Prover, Remembered, applicable_corrections, c
 from harness.triage.unjudged import unjudged
 from harness.workers.branches import is_measured, measured
 from harness.workers.capture import checked_configure, load_file, on_tensors
-from harness.workers.observing import InvalidCase, Options, examine
+from harness.workers.observing import InvalidCase, Options, examine, is_large
 from harness.workers.protocol import CaseResult, Task, Tightness
 from harness.workers.reached import Reached, watched
 
@@ -66,7 +66,7 @@ class _Subject:
     def run(self, stages: StageCache = NO_CACHE, *, blame: bool = True) -> Seen:
         """Run the case once."""
         torch.compiler.reset()  # upstream's tracing caches must not carry over from another case
-        between_runs()
+        between_runs(everything=is_large(self.case))
         model = copy.deepcopy(self.original)
         return examine(self.case, self.clock, replace(self.options, model=model, blame=blame, stages=stages))
 
@@ -119,10 +119,25 @@ def run_task(
             seen = subject.run(first or NO_CACHE)
     except InvalidCase as error:
         return CaseResult(case=task.case, target=case.target, invalid=str(error))
-    confirmed, unrepeated = _confirmed(subject, seen, remembered or Remembered(), reached)
-    result = _result(subject, *seen)
-    branches = taken[0] if taken else None
-    return msgspec.structs.replace(result, findings=confirmed, unrepeated=unrepeated, branches=branches)
+    stock, result, first_run = subject.described(*seen), _result(subject, *seen), seen[0]
+    if is_large(case):
+        first_run = _without_traces(first_run)
+    del seen
+    confirmed, unrepeated = _confirmed(subject, stock, first_run, remembered or Remembered(), reached)
+    return msgspec.structs.replace(
+        result,
+        findings=confirmed,
+        unrepeated=unrepeated,
+        branches=taken[0] if taken else None,
+        seconds=dict(subject.clock.seconds),
+        proofs=round(subject.clock.processor.get("prove", 0.0), 3),
+    )
+
+
+def _without_traces(observation: Observation) -> Observation:
+    """What later runs are held against: of a network, what its passes did is a hundred MiB more."""
+    delegates = tuple(replace(item, trace=None) for item in observation.lowering.delegates)
+    return replace(observation, lowering=replace(observation.lowering, delegates=delegates))
 
 
 def _subject(task: Task, announce: Callable[[str], None]) -> _Subject:
@@ -145,17 +160,19 @@ def _subject(task: Task, announce: Callable[[str], None]) -> _Subject:
 
 
 def _confirmed(
-    subject: _Subject, seen: Seen, remembered: Remembered, reached: Reached
+    subject: _Subject, stock: list[Finding], first: Observation, remembered: Remembered, reached: Reached
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Findings that are settled or show twice, and those that a second run does not repeat."""
+    """Findings that are settled or show twice, and those that a second run does not repeat.
+
+    :param stock: what the first run showed.
+    """
     task, case = subject.task, subject.case
-    stock = subject.described(*seen)
     applicable = applicable_corrections(task.corrections, task.known)
     graph = case_digest(msgspec.structs.replace(case, target=""))
     prover = Prover(
         task.known,
         {name: entries for name, entries in applicable.items() if reached.comes_to(name)},
-        lambda names: subject.corrected(names, reached, seen[0]),
+        lambda names: subject.corrected(names, reached, first),
         stock,
         remembered.of(graph),
         reached.comes_to,
@@ -173,7 +190,7 @@ def _confirmed(
             confirmed.append(prover.unlike_any(shown[0]) if counts(shown[0]) else shown[0])
         else:
             unrepeated.append(item)
-    return tuple(_reduced(subject, confirmed, seen[0])), tuple(unrepeated)
+    return tuple(_reduced(subject, confirmed, first)), tuple(unrepeated)
 
 
 def _spoke(observation: Observation) -> set[str]:
@@ -206,8 +223,6 @@ def _result(subject: _Subject, observation: Observation, mismatches: Sequence[Mi
         target=subject.case.target,
         problem="; ".join(f"{task.case}: {text}" for text in _faults(observation)) or None,
         legs={name: leg.skipped or ("failed" if leg.failure else "ran") for name, leg in observation.legs.items()},
-        seconds=dict(subject.clock.seconds),
-        proofs=round(subject.clock.processor.get("prove", 0.0), 3),
         delegates=len(record.delegates),
         delegated=tuple(
             name

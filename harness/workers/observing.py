@@ -26,12 +26,13 @@ from harness.case.recipe import parse_recipe
 from harness.case.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
 from harness.case.target import parse_target
 from harness.compat.support import rejection_reasons
+from harness.compat.warm.collecting import between_runs
 from harness.compat.warm.stage_cache import NO_CACHE, StageCache
 from harness.evidence.observation import Envelope, Failure, LegResult, LoweringRecord, Mismatch, Observation, oracles
 from harness.evidence.references import EAGER, MODEL, QUANTIZED
 from harness.evidence.rounding.walk import Policy, State, envelopes
 from harness.locate import streams as compared
-from harness.locate.blame.values import blamed_values, suspects_of
+from harness.locate.blame.values import blamed_values, is_blamed, suspects_of
 from harness.pipeline import delegation as fallback
 from harness.pipeline.engines import NOT_ASKED, EngineChoice, left_out
 from harness.pipeline.failures import failure_of
@@ -79,6 +80,17 @@ class Options:
 
 
 PLAIN = Options()
+LARGE = 64
+"""Nodes of the largest case that keeps a copy of its delegates' graphs after every pass, in case that a value is wrong.
+
+Of a network of 200 operators these copies are 180 MiB, so it is lowered once more if somebody asks; and the garbage of
+its lowering is 90 MiB, which goes before anything is executed.
+"""
+
+
+def is_large(case: Case) -> bool:
+    """Does a case hold hundreds of MiB if nothing is let go of?"""
+    return len(case.graph.nodes) > LARGE
 
 
 @dataclass(frozen=True)
@@ -150,13 +162,15 @@ def compile_case(
 def observe(case: Case, clock: StageClock, options: Options = PLAIN, keep: list[Lowered] | None = None) -> Observation:
     """Everything that one case leaves behind.
 
-    :param keep: receives the live lowering, with a copy of each graph after every pass.
+    :param keep: receives the live lowering, with a copy of each graph after every pass if the case is no large one.
     :raises InvalidCase: the module fails in plain eager.
     """
     chosen = scheduled(case, options.probes)
-    compiled = compile_case(
-        case, clock, options, copies=any(probe.fresh for probe in chosen), keep_graphs=keep is not None
-    )
+    large = is_large(case)
+    copies, keep_graphs = any(probe.fresh for probe in chosen), keep is not None and not large
+    compiled = compile_case(case, clock, options, copies=copies, keep_graphs=keep_graphs)
+    if large:
+        between_runs()
     if keep is not None and compiled.lowered is not None:
         keep.append(compiled.lowered)
     return execute(compiled, clock, options, chosen)
@@ -245,7 +259,11 @@ def examine(case: Case, clock: StageClock, options: Options = PLAIN) -> tuple[Ob
     if kept and not changed_state(case.graph):  # no pass can be asked with the state that an input found
         with clock.stage("blame"):
             suspects = suspects_of(mismatches)
-            mismatches = [blamed_values(mismatch, observation, kept[0], suspects) for mismatch in mismatches]
+            lowered: Lowered | None = kept.pop()
+            if is_large(case) and any(map(is_blamed, mismatches)):
+                lowered = compile_case(case, clock, options, keep_graphs=True).lowered
+            if lowered is not None:
+                mismatches = [blamed_values(mismatch, observation, lowered, suspects) for mismatch in mismatches]
     return observation, mismatches
 
 

@@ -10,6 +10,7 @@ from harness.locate.blame.values import judge_of
 from harness.pipeline.edge_program import run_edge_program
 from harness.pipeline.legs import arrays_of
 from harness.pipeline.lowering import StageClock
+from harness.workers import observing
 from harness.workers.observing import Options, examine, observe
 from tests.faults.blame_survey import CASES, survey_row
 from tests.faults.cases import add_case, clamps_case, mul_case
@@ -97,6 +98,18 @@ def test_planted_value_faults_are_bracketed(fault):
     assert numeric.pass_name == fault.blame
     in_vela = numeric.kind == "differs from the TOSA reference"  # named by operation: no pass is at fault
     assert ("; first wrong: step" if in_vela else "first wrong after") in numeric.message
+
+
+def test_a_large_case_is_lowered_again_for_its_blame(monkeypatch):
+    """It keeps no graphs: those of a network are hundreds of megabytes."""
+    fault = next(item for item in FAULTS if item.oracle == "numeric" and item.blame not in RUNTIMES.values())
+    monkeypatch.setattr(observing, "LARGE", 0)
+    _, lowered = kept(fault.case)
+    assert not any(lowered.graphs.values())
+    with fault.planted():
+        _, found = examine(fault.case, StageClock())
+    [numeric] = [item for item in found if item.oracle == "numeric"]
+    assert numeric.pass_name == fault.blame
 
 
 @pytest.mark.parametrize(

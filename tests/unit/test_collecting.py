@@ -8,7 +8,15 @@ import pytest
 
 from harness.case.building import CASE_FILE
 from harness.compat.warm import collecting
-from harness.compat.warm.collecting import MOST_GROWN, MOST_YOUNG, THAW_EVERY, between_cases
+from harness.compat.warm.collecting import (
+    MOST_AMID,
+    MOST_GROWN,
+    MOST_YOUNG,
+    THAW_EVERY,
+    between_cases,
+    between_passes,
+    between_runs,
+)
 
 MIB = 1 << 20
 
@@ -54,6 +62,24 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
     monkeypatch.setattr(collecting._Pace, "kept", False)
     assert made.after(0, 0, done=True) == ["collect", "freeze"]  # what the first case imported
     return made
+
+
+def test_the_passes_of_a_network_are_not_waited_for(collector: Collector) -> None:
+    collector.told.clear()
+    collector.young = MOST_AMID
+    between_passes()
+    assert collector.told == []
+    collector.young = MOST_AMID + 1
+    between_passes()
+    assert collector.told == ["collect"]
+
+
+def test_what_the_run_before_needed_goes_where_it_is_large(collector: Collector) -> None:
+    collector.told.clear()
+    between_runs()
+    assert collector.told == []
+    between_runs(everything=True)
+    assert collector.told == ["collect"]
 
 
 def test_little_garbage_waits_for_more(collector: Collector) -> None:

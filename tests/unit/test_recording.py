@@ -51,6 +51,14 @@ def test_only_what_cannot_be_mistaken_is_expected(entry, buckets, expected):
     assert expectation_of(entry, row(*buckets)) == expected
 
 
+def test_a_bug_that_the_default_line_does_not_have_is_told_by_another_line(tmp_path):
+    fixed = STATUS.replace("[lines.default]", '[lines.default]\nstatus = "fixed"\n\n[lines.et141]')
+    (tmp_path / "status.toml").write_text(fixed)
+    entry = read_entry(tmp_path)
+    assert expectation_of(entry, row(ELSEWHERE)) == Expectation(status="reproduces", bucket=ELSEWHERE)
+    assert expectation_of(entry, row(OTHER)) is None
+
+
 def test_what_is_expected_already_is_left(entry):
     assert expectation_of(entry, row(outcome="unexpected pass")) is None
 

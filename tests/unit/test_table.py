@@ -8,12 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from generators.cases import draw_block
-from harness.campaign.certify.evidence import Certificate
+from harness.campaign.certify.evidence import Certificate, certified_on
 from harness.case.case import encode_case
 from harness.case.errors import BadInput
 from harness.cli.command import main
 from harness.compat.releases import TABLE
 from harness.corrections import corrections
+from harness.corrections.correction import Correction
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries
 from harness.triage.release_changes import changes, told
 from harness.triage.release_environments import Environments, read_environments
@@ -64,13 +65,32 @@ def test_a_certificate_shows_on_its_line_where_the_bug_is():
         "default": replay(row("reproduces")),
         "et141": replay(row("fixed", findings=False)),
     }
-    table = merged(replays, [("et120", "mended")], covers={"mended": ("bug",)})
+    table = merged(
+        replays,
+        [("et120", "mended", ""), ("default", "again", "et131")],
+        covers=dict.fromkeys(("mended", "again"), ("bug",)),
+    )
     assert table.lines == ("et120", "et141", "default")
     assert [str(table.rows[0].cells[line]) for line in table.lines] == [
         "reproduces, certified: mended",
         "not here",
-        "reproduces",
+        "reproduces, certified on et131: again",
     ]
+
+
+@pytest.mark.parametrize(("workaround", "on_vela52"), [(False, [("vela52", "x", "default")]), (True, [])])
+def test_what_is_certified_of_a_pass_holds_with_another_compiler(tmp_path, workaround, on_vela52):
+    correction = Correction("x", (), "because", "change", (), (), workaround=workaround)
+    assert [*certified_on(correction, tmp_path)] == []
+    (tmp_path / "default").mkdir()
+    made = Certificate(name="x", verdict="certified", why="because", line="default", releases={})
+    (tmp_path / "default" / "x.json").write_bytes(msgspec.json.encode(made))
+    found = [*certified_on(correction, tmp_path)]
+    assert [row for row in found if row[0] != "vela50"] == [*on_vela52, ("default", "x", "")]
+    (tmp_path / "vela52").mkdir()
+    refused = msgspec.structs.replace(made, verdict="refused", line="vela52")
+    (tmp_path / "vela52" / "x.json").write_bytes(msgspec.json.encode(refused))
+    assert "vela52" not in {line for line, _, _ in certified_on(correction, tmp_path)}
 
 
 @pytest.mark.parametrize(

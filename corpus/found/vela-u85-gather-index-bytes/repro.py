@@ -17,6 +17,7 @@ from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from tosa.DType import DType
+from tosa.Op import Op
 from tosa.TosaGraph import TosaGraph
 from torch import nn
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
@@ -58,14 +59,29 @@ def compiled(flatbuffer, name, flags):
 KINDS = {DType.BOOL: np.bool_, DType.INT8: np.int8, DType.INT16: np.int16, DType.INT32: np.int32}
 
 
+def picked_from(block, tensors):
+    """Tensor that holds indices -> the elements that they pick from: another index ends the reference model."""
+    counts = {}
+    for at in reversed(range(block.OperatorsLength())):
+        operator = block.Operators(at)
+        if operator.Op() in (Op.GATHER, Op.SCATTER):
+            counts[operator.Inputs(1)] = tensors[operator.Inputs(0)].Shape(1)
+        elif operator.OutputsLength() and operator.Outputs(0) in counts and operator.InputsLength():
+            counts.setdefault(operator.Inputs(0), counts[operator.Outputs(0)])
+    return counts
+
+
 def some_inputs(block):
-    """Integers from the whole range for each input of a TOSA graph."""
+    """Integers from the whole range, or indices, for each input of a TOSA graph."""
     rng = np.random.default_rng(0)
     tensors = {block.Tensors(i).Name(): block.Tensors(i) for i in range(block.TensorsLength())}
+    counts = picked_from(block, tensors)
     for i in range(block.InputsLength()):
         tensor = tensors[block.Inputs(i)]
         kind, shape = KINDS[tensor.Type()], [tensor.Shape(k) for k in range(tensor.ShapeLength())]
         low, high = (0, 1) if kind is np.bool_ else (np.iinfo(kind).min, np.iinfo(kind).max)
+        if tensor.Name() in counts:
+            low, high = 0, counts[tensor.Name()] - 1
         yield rng.integers(low, high, shape, endpoint=True).astype(kind)
 
 

@@ -23,12 +23,15 @@ another one.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from harness.case.errors import MALFORMED, BadInput
+from harness.compat.releases import TABLE
+from harness.corrections.correction import Correction
 
 Outcome = Literal["same", "equal", "rounded", "right", "better", "alike", "uncovered", "vela", "worse"]
 Verdict = Literal["certified", "not-needed", "refused"]
@@ -193,3 +196,22 @@ def stored_certificate(folder: Path, line: str, name: str) -> Certificate | None
         return msgspec.json.decode(file.read_bytes(), type=Certificate)
     except MALFORMED as error:
         raise BadInput(str(file), str(error), f"make it again with 'armdiff certify {name}'") from None
+
+
+def certified_on(correction: Correction, folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Where a correction is certified: (line, its name, the certificate's line if that is another one).
+
+    A line that was made from another one by exchanging compilers has that one's executorch: what is certified of a pass
+    there holds here, and what works around a compiler is certified for that compiler alone.
+    """
+    made = {line.name: stored_certificate(folder, line.name, correction.name) for line in TABLE}
+    for line in TABLE:
+        own, other = made[line.name], made.get(line.of)
+        if own is not None:
+            stands, on = own, ""
+        elif other is not None and not correction.workaround:
+            stands, on = other, line.of
+        else:
+            continue
+        if stands.verdict == "certified":
+            yield line.name, correction.name, on

@@ -36,6 +36,8 @@ MOST_YOUNG = 100_000
 """Objects made since the last collection, and left, behind which the next one is due. It takes 1 us for each that it
 looks at, which adds up to a tenth of a worker's time; so many hold about 20 MB.
 """
+MOST_AMID = 200_000
+"""The same behind a pass, amid a lowering: only those of networks come to it, whose passes leave hundreds of MB."""
 MOST_GROWN = 64 << 20
 """Bytes by which the process may grow without a collection: garbage of few objects may hold large tensors."""
 THAW_EVERY = 100
@@ -88,9 +90,20 @@ def _collect(done: bool) -> None:
     _Pace.level = resident(os.getpid())
 
 
-def between_runs() -> None:
-    """What is due where a case runs once more: the garbage of one run of a large graph is 20 MB and more."""
+def between_runs(everything: bool = False) -> None:
+    """What is due where a case runs once more: the garbage of one run of a large graph is 20 MB and more.
+
+    :param everything: look also at what was still needed amid the run before: of a network, at hundreds of MB.
+    """
+    if everything and not gc.isenabled():
+        gc.collect()
     between_cases(done=False)
+
+
+def between_passes() -> None:
+    """What is due behind a pass."""
+    if not gc.isenabled() and gc.get_count()[0] > MOST_AMID:
+        gc.collect()
 
 
 def forget_graphs() -> None:

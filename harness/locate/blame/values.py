@@ -42,7 +42,7 @@ def blamed_values(
 
     No pass carries a quantize node's qmin into TOSA: a lost qmin is none's in particular.
     """
-    if not oracle_named(mismatch.oracle).replayed or mismatch.pass_name or mismatch.kind.startswith(_NO_BLAME):
+    if not is_blamed(mismatch):
         return mismatch
     run = mismatch.measured.get("input", 0)
     output = mismatch.measured.get("output")
@@ -50,6 +50,12 @@ def blamed_values(
         return mismatch
     judge = judge_of(observation, run, output)
     return blamed(mismatch, bracket_values(lowered, observation.inputs[run].arrays, judge, suspects))
+
+
+def is_blamed(mismatch: Mismatch) -> bool:
+    """Are passes run again for a mismatch? If it is about values and names none."""
+    named = mismatch.pass_name or mismatch.kind.startswith(_NO_BLAME)
+    return oracle_named(mismatch.oracle).replayed and not named
 
 
 def judge_of(observation: Observation, run: int, output: object) -> Judge:

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from generators.motifs import Motif
 
 STEPS = "steps.jsonl"
-REDUCTION = 5.0
-"""Seconds of processor time that the Vela engine's proof of a finding may take."""
 GOES_ON = "the same command goes on"
 _LINK, _THREAD = re.compile(r"/(?:issues|pull)/(\d+)"), re.compile(r"#\d+")
 
@@ -251,7 +249,7 @@ class _Judging:
         self._clock = _EngineClock()
         version = installed()[PACKAGE]
         self._tally = tally_of(version, self.corpus, None)
-        self._reducer = Reducer({version: bugs_of(self._tally.corpus)}, {version: None}, REDUCTION)
+        self._reducer = Reducer({version: bugs_of(self._tally.corpus)}, {version: None}, hasty=True)
 
     def step(self, results: Sequence[Result]) -> Step:
         """The step of a block."""

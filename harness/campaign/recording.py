@@ -30,11 +30,10 @@ def expectation_of(entry: Entry, row: Replayed) -> Expectation | None:
     default = entry.status.lines.get(DEFAULT)
     if row.outcome != "no expectation" or default is None:
         return None
-    shown = [default, *(expected for line, expected in entry.status.lines.items() if line != DEFAULT)]
     if not row.findings:
         return Expectation(status="fixed")
     buckets = list(dict.fromkeys(finding.bucket for finding in row.findings))
-    for expected in shown:
+    for expected in (default, *entry.status.lines.values()):
         if expected.bucket and (own := _alike(buckets, (expected.bucket,))):
             also = _alike(buckets, expected.also)
             rest = tuple(bucket for bucket in buckets if bucket not in (own[0], *also))

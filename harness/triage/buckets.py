@@ -22,9 +22,9 @@ NO_OUTPUT = "no native output"
 SILENT_DEATH = f"|{NO_OUTPUT.replace(' ', '-')}|"
 """In the bucket of such a death: it says too little as well."""
 VELA_STAGE = "vela"
+"""The stage in which Vela compiles: native code, whose messages name no place."""
 STAGES = ("build", "export", "prepare", "calibrate", "convert", "export-quantized", "lower", VELA_STAGE, "emit")
 """What a compile goes through, in order; legs and probes come behind it."""
-"""The stage in which Vela compiles: native code, whose messages name no place."""
 OUT_OF_RANGE = ", out-of-range input only"
 """Ends the kind of a value mismatch that no input inside the calibrated range shows."""
 

@@ -259,9 +259,8 @@ def examine(case: Case, clock: StageClock, options: Options = PLAIN) -> tuple[Ob
     if kept and not changed_state(case.graph):  # no pass can be asked with the state that an input found
         with clock.stage("blame"):
             suspects = suspects_of(mismatches)
-            lowered: Lowered | None = kept.pop()
-            if is_large(case) and any(map(is_blamed, mismatches)):
-                lowered = compile_case(case, clock, options, keep_graphs=True).lowered
+            again = is_large(case) and any(map(is_blamed, mismatches))
+            lowered = compile_case(case, clock, options, keep_graphs=True).lowered if again else kept[0]
             if lowered is not None:
                 mismatches = [blamed_values(mismatch, observation, lowered, suspects) for mismatch in mismatches]
     return observation, mismatches

@@ -10,6 +10,7 @@ in local source files into ranges that hold them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ ROOM = 1 << 30
 MOST_ELEMENTS = 4096
 ZERO_POINTS = (0, -128, 127, -3, 5, 17, -64, 99)
 RULES: tuple[Rule, ...] = ("uniform", "normal", "ends", "sparse", "same")
+MOVED = ("INT8", "INT16", "INT32")
+"""What SLICE, TRANSPOSE and RESHAPE move on every Ethos-U."""
 MANTISSAS = (1.0, 0.5, 0.73, 0.9, 0.618, 1.0 - 2.0**-12, 0.51)
 
 
@@ -215,7 +218,9 @@ class TosaGraph:
         )
 
     def operand(self, draw: Draw, shape: Shape, dtype: str, span: tuple[int, int] | None = None) -> Value:
-        """A further operand: a value of the graph that fits, a new input, or a constant."""
+        """A further operand: a value of the graph that fits, a new input, or a constant; one in four of these is moved
+        first.
+        """
         low, high = span or limits(dtype)
         fitting = [
             item
@@ -224,9 +229,32 @@ class TosaGraph:
         ]
         if fitting and not one_in(draw, 3):
             return choose(draw, fitting)
+        if dtype in MOVED and one_in(draw, 4):
+            return self._moved(draw, shape, dtype, span)
+        return self._given(draw, shape, dtype, span)
+
+    def _given(self, draw: Draw, shape: Shape, dtype: str, span: tuple[int, int] | None) -> Value:
+        """A new input, or a constant."""
         if one_in(draw, 3):
-            return self.constant(shape, dtype, fill(draw, low, high))
+            return self.constant(shape, dtype, fill(draw, *(span or limits(dtype))))
         return self.input(shape, dtype, span)
+
+    def _moved(self, draw: Draw, shape: Shape, dtype: str, span: tuple[int, int] | None) -> Value:
+        """A new input or constant with a SLICE, a TRANSPOSE or a RESHAPE behind it."""
+        kind = choose(draw, ("SLICE", "TRANSPOSE", "RESHAPE"))
+        if kind == "TRANSPOSE" and 1 < len(shape) < 5 and (self.u85 or dtype != "INT32"):
+            order = choose(draw, tuple(itertools.permutations(range(len(shape)))))
+            source = self._given(draw, tuple(shape[order.index(axis)] for axis in range(len(shape))), dtype, span)
+            more: list[Value] = []
+            words: dict[str, Attribute] = {"Perms": order}
+        elif kind == "RESHAPE":
+            flat = (math.prod(shape),) if one_in(draw, 2) else tuple(size for size in shape if size > 1) or (1,)
+            source, more, words = self._given(draw, flat, dtype, span), [self.dims(shape)], {}
+        else:
+            axis, before, behind = between(draw, 0, len(shape) - 1), choose(draw, (0, 1, 2)), choose(draw, (1, 0, 2))
+            source = self._given(draw, replaced(shape, axis, before + shape[axis] + behind), dtype, span)
+            kind, more, words = "SLICE", [self.dims(replaced((0,) * len(shape), axis, before)), self.dims(shape)], {}
+        return self.add(kind, [source, *more], shape, dtype, (source.low, source.high), **words)
 
     def program(self, more: Sequence[Value] = ()) -> Program:
         """What was drawn: every value that nothing reads is an output.

@@ -7,6 +7,7 @@ import math
 
 from generators.tosa_graph import (
     MOST_ELEMENTS,
+    MOVED,
     ONLY_U85,
     Shape,
     TosaGraph,
@@ -31,7 +32,7 @@ def _kept(value: Value) -> tuple[int, int]:
 
 
 def _moves(value: Value) -> bool:
-    return value.dtype in ("INT8", "INT16", "INT32")
+    return value.dtype in MOVED
 
 
 def _reshape(draw: Draw, graph: TosaGraph, value: Value) -> Value:
@@ -41,7 +42,7 @@ def _reshape(draw: Draw, graph: TosaGraph, value: Value) -> Value:
 
 def _regrouped(draw: Draw, shape: Shape) -> Shape:
     """Axes merged, split, added or taken away."""
-    kind = choose(draw, ("merge", "ones", "flat", "split", "any"))
+    kind = choose(draw, ("merge", "ones", "ones", "flat", "split", "any"))
     if kind == "merge" and len(shape) > 1:
         at = between(draw, 0, len(shape) - 2)
         return (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :])

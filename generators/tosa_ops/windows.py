@@ -190,8 +190,8 @@ def _pointwise(draw: Draw, graph: TosaGraph, value: Value) -> Value:
 
 def _depthwise(draw: Draw, graph: TosaGraph, value: Value) -> Value:
     batch, height, width, channels = value.shape
-    y = _axis(draw, height, _KERNELS, _strides(graph), (1, 1, 2))
-    x = _axis(draw, width, _KERNELS, _strides(graph), (1, 1, 2))
+    y = _axis(draw, height, _KERNELS, _strides(graph), (1, 1, 2, 3))
+    x = _axis(draw, width, _KERNELS, _strides(graph), (1, 1, 2, 3))
     multiplier = choose(draw, (1, 1, 1, 2, 3))
     outputs = channels * multiplier
     inputs = [

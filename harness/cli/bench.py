@@ -30,7 +30,7 @@ from harness.cli.benchmark.output import Outcome, as_json, lines, page
 from harness.cli.benchmark.rediscovery import figures as rediscovery
 from harness.cli.benchmark.rediscovery import running
 from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS
-from harness.cli.benchmark.rediscovery.course import answer_key
+from harness.cli.benchmark.rediscovery.course import answer_key, told_by_cause
 from harness.cli.benchmark.same_programs import compare
 from harness.cli.benchmark.same_programs import lines as same_programs_lines
 from harness.cli.benchmark.subjects import Subject, drawn, models
@@ -180,7 +180,9 @@ def _measure_rediscovery(
 ) -> None:
     names, corpus = running.contestants_named(names), entries(corpus_folders())
     found = running.courses(names, seeds, seconds, targets, folder, corpus, _say)
-    key = answer_key(corpus, targets)
+    named = running.root_causes(corpus)
+    found = [told_by_cause(course, named) for course in found]
+    key = answer_key(corpus, targets, named)
     write_json(file, rediscovery.as_json(found, key))
     if file != "-":
         click.echo("\n".join([installed_line(), *rediscovery.lines(found, key)]))

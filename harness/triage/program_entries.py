@@ -7,6 +7,7 @@
     bucket = "v1/numeric/…"
     also = ["v1/crash/…"]           # optional: further buckets in which this very bug shows
     note = "…"                      # the cause, in Vela's source
+    cause = "vela-…"                # optional: the entry with the same root cause that gives it its name
     upstream = []                   # reports
     fingerprints = ["values: …"]    # its smallest programs
 
@@ -47,6 +48,7 @@ class ProgramBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     upstream: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    cause: str = ""
     note: str = ""
 
     def in_version(self, version: str) -> bool:
@@ -98,6 +100,7 @@ def _entry(folder: Path, bug: ProgramBug, version: str) -> Entry:
         families=bug.families,
         conditions=bug.conditions,
         fingerprints=bug.fingerprints,
+        cause=bug.cause,
         note=bug.note,
     )
     has_it = bug.in_version(version)

@@ -1,6 +1,8 @@
 """The statistics of a benchmark on hand-made timings, the order of contestants, and what is told."""
 
 import json
+import mmap
+import os
 from concurrent.futures import Future
 from contextlib import nullcontext
 
@@ -9,6 +11,7 @@ import pytest
 from harness.case.case import encode_case
 from harness.case.checking import check_case
 from harness.case.errors import BadInput
+from harness.case.memory import Held, held
 from harness.cli.benchmark import memory, output, same_programs, vela_engine
 from harness.cli.benchmark.contest import turned
 from harness.cli.benchmark.figures import Sample, left_out, pairs, percentile, ratio, row
@@ -285,16 +288,35 @@ def test_a_difference_counts_only_where_the_plain_sequence_repeats_itself(tmp_pa
     ],
 )
 def test_growth_leaves_out_the_first_tenth(found, grown):
-    assert memory.growth(found) == (grown if grown is None else pytest.approx(grown))
+    told = memory.growth([Held(10**12, own) for own in found])
+    assert told == (grown if grown is None else pytest.approx(grown)), "pages of libraries are no growth"
 
 
 def test_memory_is_told_in_mebibytes_and_percent():
     mib = memory.MIB
-    text = list(memory.lines([100 * mib] * 20 + [110 * mib] * 20, 300 * mib))
+    one = Held(150 * mib, 100 * mib)
+    text = list(memory.lines([one] * 20 + [Held(180 * mib, 110 * mib)] * 20, 300 * mib))
     assert text == [
-        "one worker, 40 cases: 110 MiB at the end, 300 MiB at the most (of one case)",
-        "growth from cases 5 to 8 to the last 4: +10.0 %",
+        "one worker, 40 cases: 180 MiB at the end, of them 110 of its own; 300 MiB at the most (of one case)",
+        "growth of its own from cases 5 to 8 to the last 4: +10.0 %",
     ]
-    assert list(memory.lines([mib], mib))[1] == "growth needs 20 cases"
+    assert list(memory.lines([one], mib))[1] == "growth needs 20 cases"
     assert list(memory.lines([], 0)) == ["no case was run"]
-    assert memory.as_json([mib], mib) == {"cases": 1, "resident": [mib], "peak": mib, "growth": None}
+    assert memory.as_json([one], mib) == {
+        "cases": 1, "resident": [150 * mib], "own": [100 * mib], "peak": mib, "growth": None,
+    }  # fmt: skip
+
+
+def test_pages_of_files_are_not_a_process_s_own(tmp_path):
+    size, slack = 32 << 20, 4 << 20
+    (tmp_path / "library").write_bytes(bytes(size))
+    before = held(os.getpid())
+    with (tmp_path / "library").open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
+        assert sum(pages[:: mmap.PAGESIZE]) == 0  # every page is looked at
+        mapped = held(os.getpid())
+    assert mapped.resident >= before.resident + size - slack
+    assert mapped.own <= before.own + slack
+    made = bytearray(size)
+    made[:: mmap.PAGESIZE] = bytes([1]) * (size // mmap.PAGESIZE)
+    assert held(os.getpid()).own >= before.own + size - slack
+    assert held(1 << 22) == Held(0, 0), "there is no such process"

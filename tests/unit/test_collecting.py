@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from importlib import import_module
 
 import pytest
 
@@ -12,11 +13,13 @@ from harness.compat.warm.collecting import (
     MOST_AMID,
     MOST_GROWN,
     MOST_YOUNG,
+    STREAMS,
     THAW_EVERY,
     between_cases,
     between_passes,
     between_runs,
 )
+from harness.ethosu import state
 
 MIB = 1 << 20
 
@@ -112,3 +115,14 @@ def test_the_source_of_a_case_is_kept_for_its_targets_and_no_longer(monkeypatch:
     assert len(linecache.cache) == 2
     between_cases()
     assert list(linecache.cache) == ["other.py"]
+
+
+def test_what_the_ethos_u_model_keeps_of_a_payload_serves_one_case() -> None:
+    caches = [getattr(import_module(module), name) for module, name in STREAMS]
+    for cache in caches:
+        cache.cache_clear()
+    state._feature_map("OFM", 1, 1, 1, 0, True, False, *range(11))
+    between_runs(everything=True)
+    assert [cache.cache_info().currsize for cache in caches] == [0, 0, 0, 1], "a case runs more than once"
+    between_cases(done=False)
+    assert [cache.cache_info().currsize for cache in caches] == [0, 0, 0, 0]

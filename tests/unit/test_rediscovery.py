@@ -22,9 +22,9 @@ from harness.cli.benchmark.rediscovery.contestants import (
     engine_steps,
     no_motifs,
 )
-from harness.cli.benchmark.rediscovery.course import Course, Step, answer_key, step_of
+from harness.cli.benchmark.rediscovery.course import Course, Step, answer_key, step_of, told_by_cause
 from harness.cli.benchmark.rediscovery.figures import as_json, lines
-from harness.cli.benchmark.rediscovery.running import FOLDER, contestants_named, courses
+from harness.cli.benchmark.rediscovery.running import FOLDER, contestants_named, courses, root_causes
 from harness.tosa.engine import BLOCK, Result
 from harness.triage.corpus import corpus_folders, entries
 from tests.stand_in import InProcess
@@ -63,11 +63,25 @@ def test_only_what_is_proved_shows_a_cause():
 
 def test_the_answer_key_is_what_the_installed_packages_have_and_a_target_shows():
     corpus = entries(corpus_folders())
-    whole = answer_key(corpus, ("TOSA-1.0+INT", "ethos-u55-128", "ethos-u85-256"))
+    alone = {entry.name: entry.name for entry in corpus}
+    whole = answer_key(corpus, ("TOSA-1.0+INT", "ethos-u55-128", "ethos-u85-256"), alone)
     assert {*itertools.chain(*whole.values())} == {entry.name for entry in corpus if entry.bug is not None}
-    small = answer_key(corpus, ("TOSA-1.0+INT",))
+    small = answer_key(corpus, ("TOSA-1.0+INT",), alone)
     assert small["executorch"] == tuple(sorted({*whole["executorch"]} - {*_only("ethos-u", corpus)}))
     assert len(small["ethos-u-vela"]) < len(whole["ethos-u-vela"])
+
+
+def test_a_root_cause_is_found_with_the_first_of_its_entries():
+    corpus = entries(corpus_folders())
+    named = root_causes(corpus)
+    clamps = {named["conv-relu-clamp-dropped"], named["linear-relu-clamp-dropped"]}
+    assert len(clamps) == 1, "one correction removes both"
+    assert named["vela-u55-reduce-min-of-view"] == named["vela-u55-reduce-min-squeezed"], "only TOSA shows the former"
+    key = answer_key(corpus, ("ethos-u55-128",), named)
+    assert clamps < {*key["executorch"]}
+    found = told_by_cause(course((60, ("vela-u55-reduce-min-of-view", "linear-relu-clamp-dropped"))), named)
+    assert found.first == dict.fromkeys({*clamps, named["vela-u55-reduce-min-squeezed"]}, 60)
+    assert found.share(key["ethos-u-vela"], 60) == 1 / len(key["ethos-u-vela"])
 
 
 def _only(prefix, corpus):

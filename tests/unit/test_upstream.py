@@ -9,9 +9,10 @@ from harness.case.reading import read_case
 from harness.corrections import corrections
 from harness.reports.bugs.page import Facts
 from harness.reports.bugs.verifying import NEEDS_ENGINE, SHOWS, Verified
-from harness.reports.upstream.causes import Cause, by_tracker, causes
+from harness.reports.upstream.causes import Cause, by_tracker, cause_of, causes
 from harness.reports.upstream.page import MOST_LINES, body_lines, evidence_of, index, issue_text, patches, shows_on
 from harness.triage.corpus import default_corpus, entries, read_entry
+from harness.triage.program_entries import program_entries
 from tests.unit.bugs import ETHOS, NUMERIC, RELEASES, case, found
 
 FOUND = default_corpus() / "found"
@@ -44,6 +45,29 @@ def test_a_workaround_does_not_make_two_bugs_one():
     chosen = [entry("vela-reduction-of-slice"), entry("vela-slice-before-unit-reduction")]
     assert len(causes(chosen, fixes())) == 2
     assert [item.workaround for item in fixes() if "vela-reduction-of-slice" in item.entries] == [True]
+
+
+def test_an_entry_says_whose_cause_it_has():
+    chosen = [entry("vela-u55-reduce-min-squeezed"), entry("vela-u55-amin-beside-view"), entry("vela-drops-output")]
+    assert {item.status.cause for item in chosen} == {"vela-u55-reduce-min-of-view", ""}
+    told = causes(chosen, fixes())
+    assert [{cause.head.name, *(item.name for item in cause.others)} for cause in told if cause.others] == [
+        {"vela-u55-reduce-min-squeezed", "vela-u55-amin-beside-view"}
+    ]
+    programs = program_entries("5.1.0")
+    named = cause_of(told, programs)
+    assert named["vela-u55-reduce-min-of-view"] == named["vela-u55-amin-beside-view"]
+    assert named["vela-u85-blockdep-resize"] == "vela-u85-blockdep-resize"
+
+
+def test_the_entry_that_names_a_cause_is_there_and_has_it_itself():
+    found = {item.name: item for item in (*entries([default_corpus()]), *program_entries("5.1.0"))}
+    named = {name: item.status.cause for name, item in found.items() if item.status.cause}
+    assert len(named) > 20
+    for name, cause in named.items():
+        assert cause in found, f"{name}: no entry is called {cause}"
+        assert not found[cause].status.cause, f"{name}: {cause} has the cause of another one; name that"
+        assert found[cause].status.package == found[name].status.package
 
 
 def test_what_one_correction_does_to_bugs_of_two_packages_does_not_make_them_one():

@@ -1,9 +1,10 @@
 """How much memory one worker takes, and whether that grows with the cases that it has run.
 
 The cases are those of a campaign, in its order, and one worker runs them all: nothing replaces it. After each case the
-worker's resident bytes are read, and at the end the most that it ever had (``VmHWM``). The runtime that the worker
-forks for the leg ``executorch`` is a process of its own and is not counted. *Growth* compares the median of the last
-tenth of the cases with that of the second tenth: the first tenth fills caches.
+worker's resident bytes are read, those of its own among them, and at the end the most that it ever had (``VmHWM``).
+The runtime that the worker forks for the leg ``executorch`` is a process of its own and is not counted. *Growth*
+compares the median of the last tenth of the cases with that of the second tenth: the first tenth fills caches. It is
+that of the worker's own bytes: pages of libraries come in as their code is needed for the first time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.case.memory import resident
+from harness.case.memory import Held, held
 from harness.case.wording import counted_as
 from harness.cli.benchmark.subjects import Subject
 from harness.triage.corpus import bugs_of, corpus_folders
@@ -26,14 +27,14 @@ FEWEST = 20
 """Cases below which nothing is said of growth."""
 
 
-def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[list[int], int]:
-    """Resident bytes after each case, and the most at any time.
+def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[list[Held], int]:
+    """What the worker holds after each case, and the most bytes that were resident at any time.
 
     :param told: receives a line after each graph, and for a case at which the worker died (another takes over).
     """
     known = bugs_of(known_entries(corpus_folders()))
     limits = Limits(cases=1 << 30, resident=64 * GIB)
-    found: list[int] = []
+    found: list[Held] = []
     peak = 0
     worker = start_worker(limits)
     try:
@@ -45,9 +46,9 @@ def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[
                     worker.close()
                     worker = start_worker(limits)
                     continue
-                found.append(resident(worker.process.pid))
+                found.append(held(worker.process.pid))
                 peak = max(peak, _peak(worker))
-            told(f"{number}/{len(subjects)} {subject.name}: {found[-1] // MIB if found else 0} MiB")
+            told(f"{number}/{len(subjects)} {subject.name}: {found[-1].resident // MIB if found else 0} MiB")
     finally:
         worker.close()
     return found, peak
@@ -62,31 +63,38 @@ def _peak(worker: Worker) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
-def growth(found: Sequence[int]) -> float | None:
-    """The last tenth over the second one, less 1; None for too few cases."""
+def growth(found: Sequence[Held]) -> float | None:
+    """The worker's own bytes in the last tenth over the second one, less 1; None for too few cases."""
     if len(found) < FEWEST:
         return None
     tenth = len(found) // 10
-    return statistics.median(found[-tenth:]) / statistics.median(found[tenth : 2 * tenth]) - 1
+    own = [item.own for item in found]
+    return statistics.median(own[-tenth:]) / statistics.median(own[tenth : 2 * tenth]) - 1
 
 
-def as_json(found: Sequence[int], peak: int) -> dict[str, Any]:
+def as_json(found: Sequence[Held], peak: int) -> dict[str, Any]:
     """For ``--json``."""
-    return {"cases": len(found), "resident": list(found), "peak": peak, "growth": growth(found)}
+    return {
+        "cases": len(found),
+        "resident": [item.resident for item in found],
+        "own": [item.own for item in found],
+        "peak": peak,
+        "growth": growth(found),
+    }
 
 
-def lines(found: Sequence[int], peak: int) -> Iterator[str]:
+def lines(found: Sequence[Held], peak: int) -> Iterator[str]:
     """For people."""
     if not found:
         yield "no case was run"
         return
     yield (
-        f"one worker, {counted_as(len(found), 'case')}: {found[-1] // MIB} MiB at the end, "
-        f"{peak // MIB} MiB at the most (of one case)"
+        f"one worker, {counted_as(len(found), 'case')}: {found[-1].resident // MIB} MiB at the end, of them "
+        f"{found[-1].own // MIB} of its own; {peak // MIB} MiB at the most (of one case)"
     )
     grown = growth(found)
     if grown is None:
         yield f"growth needs {FEWEST} cases"
     else:
         tenth = len(found) // 10
-        yield f"growth from cases {tenth + 1} to {2 * tenth} to the last {tenth}: {100 * grown:+.1f} %"
+        yield f"growth of its own from cases {tenth + 1} to {2 * tenth} to the last {tenth}: {100 * grown:+.1f} %"

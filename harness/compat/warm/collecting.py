@@ -6,6 +6,7 @@ import gc
 import linecache
 import os
 import sys
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -21,6 +22,13 @@ CACHES = (
 """Caches whose keys belong to one graph: nodes and modules, each of which keeps a whole graph (executorch 1.1 to
 1.5.1), and the stacks of its calls.
 """
+STREAMS = (
+    ("harness.ethosu.commands", "decode_commands"),
+    ("harness.ethosu.convolution", "_scales"),
+    ("harness.ethosu.convolution", "_weights"),
+    ("harness.ethosu.state", "_feature_map"),
+)
+"""What the Ethos-U model keeps of a payload for its next run: of a network's the weights, 3 bytes each."""
 LAST_EXPORT = ("torch.fx.experimental.proxy_tensor", "_FAKE_TENSOR_ID_TO_PROXY_MAP_FOR_EXPORT")
 """The nodes of the graph that was exported last, for a check of ``torch.export`` that is off. What was frozen with it
 stayed for ever: the graphs of one case in thirty.
@@ -66,9 +74,14 @@ def between_cases(done: bool = True) -> None:
 
     :param done: the graph that was run last is not needed any more.
     """
+    _empty(STREAMS)
     if done:
         forget_sources()
         forget_graphs()
+    _collect_if_due(done)
+
+
+def _collect_if_due(done: bool) -> None:
     if not gc.isenabled() and (gc.get_count()[0] > MOST_YOUNG or (done and _Pace.kept) or _has_grown()):
         _collect(done)
 
@@ -97,7 +110,7 @@ def between_runs(everything: bool = False) -> None:
     """
     if everything and not gc.isenabled():
         gc.collect()
-    between_cases(done=False)
+    _collect_if_due(done=False)
 
 
 def between_passes() -> None:
@@ -110,10 +123,7 @@ def forget_graphs() -> None:
     """Empty the caches that hold graphs which nobody needs any more: 0.7 MB and more a case."""
     from torch.nn import Module
 
-    for module, name in CACHES:
-        clear = getattr(_loaded(module, name), "cache_clear", None)
-        if clear is not None:
-            clear()
+    _empty(CACHES)
     exported = _loaded(*LAST_EXPORT)
     if isinstance(exported, dict):
         exported.clear()
@@ -124,6 +134,13 @@ def forget_graphs() -> None:
             dispatch.cache_clear()
         for key in [key for key in cached if any(isinstance(part, Module) for part in getattr(key, "key", ()))]:
             del cached[key]
+
+
+def _empty(caches: Iterable[tuple[str, str]]) -> None:
+    for module, name in caches:
+        clear = getattr(_loaded(module, name), "cache_clear", None)
+        if clear is not None:
+            clear()
 
 
 def _loaded(module: str, name: str) -> Any:

@@ -1,8 +1,9 @@
 """Root causes of the corpus: which entries are one, whose tracker they go to, and which harm most.
 
-Entries of ExecuTorch are one root cause if the same corrections remove them: one edit of the source ends them all. A
-workaround proves nothing of the kind, since it keeps a pattern away from a tool whose source it does not touch, so
-that an entry of Vela is a cause of its own.
+Entries are one root cause if one edit of the source ends them all. Of ExecuTorch's that is told by the corrections that
+remove them. A workaround proves nothing of the kind, since it keeps a pattern away from a tool whose source it does not
+touch: of Vela's an entry says itself whose cause it has (``Status.cause``), which Velas that were built with one line
+mended have shown.
 
 Silent wrong values come first, then what an oracle of less harm saw (``Oracle.rank``); a plain module before a large
 one; last what the corpus calls harmless, and what only a quantized graph edited by hand shows.
@@ -69,9 +70,29 @@ def causes(chosen: Iterable[Entry], corrections: Collection[Correction]) -> list
     groups: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
     for entry in chosen:
         edits = tuple(sorted(item.name for item in corrections if entry.name in item.entries and not item.workaround))
-        groups[(entry.status.package, *(edits or (f"entry {entry.name}",)))].append(entry)
+        groups[(entry.status.package, *(edits or (f"entry {shared_name(entry)}",)))].append(entry)
     ordered = (sorted(group, key=_harm) for group in groups.values())
     return sorted((Cause(first, tuple(rest)) for first, *rest in ordered), key=lambda cause: _harm(cause.head))
+
+
+def shared_name(entry: Entry) -> str:
+    """The entry that gives a root cause its name."""
+    return entry.status.cause or entry.name
+
+
+def cause_of(found: Iterable[Cause], programs: Iterable[Entry]) -> dict[str, str]:
+    """Entry -> the head of its root cause.
+
+    :param programs: bugs that only TOSA programs show, which no cause has as an entry: with a cause that others have,
+        they are seen where those are.
+    """
+    told: dict[str, str] = {}
+    heads: dict[str, str] = {}
+    for cause in found:
+        for entry in (cause.head, *cause.others):
+            told[entry.name] = cause.head.name
+            heads.setdefault(shared_name(entry), cause.head.name)
+    return told | {entry.name: heads.get(shared_name(entry), entry.name) for entry in programs}
 
 
 def _harm(entry: Entry) -> tuple[bool, bool, int, int, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -84,12 +84,26 @@ def looks_of(finding: Finding) -> str:
     return f"{any_family(finding.bucket)} {' '.join(finding.chain)}"
 
 
-def answer_key(corpus: Sequence[Entry], targets: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Package -> the entries whose bugs the installed packages have, and one of the targets can show."""
+def answer_key(
+    corpus: Sequence[Entry], targets: Sequence[str], cause_of: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Package -> the root causes of bugs that the installed packages have, and one of the targets can show.
+
+    :param cause_of: entry -> the name of its root cause.
+    """
     families = {parse_target(name).family for name in targets}
-    found: dict[str, list[str]] = {}
+    found: dict[str, set[str]] = {}
     for entry in corpus:
         bug = entry.bug
         if bug is not None and (not bug.families or families & {*bug.families}):
-            found.setdefault(entry.status.package, []).append(entry.name)
+            found.setdefault(entry.status.package, set()).add(cause_of[entry.name])
     return {package: tuple(sorted(names)) for package, names in sorted(found.items())}
+
+
+def told_by_cause(course: Course, cause_of: Mapping[str, str]) -> Course:
+    """The course with root causes in the place of entries."""
+    steps = (
+        msgspec.structs.replace(step, entries=tuple(sorted({cause_of.get(name, name) for name in step.entries})))
+        for step in course.steps
+    )
+    return replace(course, steps=tuple(steps))

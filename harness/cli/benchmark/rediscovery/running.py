@@ -7,9 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.case.errors import BadInput
-from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS, Asked
+from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS, EXECUTORCH, VELA, Asked
 from harness.cli.benchmark.rediscovery.course import Course
+from harness.compat.releases import installed
+from harness.corrections import corrections
+from harness.reports.upstream.causes import cause_of, causes
 from harness.triage.corpus import Entry
+from harness.triage.program_entries import program_entries
 
 FOLDER = "rediscover"
 _TOLD_EVERY = 30.0
@@ -46,6 +50,13 @@ def courses(
                 CONTESTANTS[name].go_on(asked)
             found.append(CONTESTANTS[name].course(seed, place))
     return found
+
+
+def root_causes(corpus: Sequence[Entry]) -> dict[str, str]:
+    """Entry -> the one that its root cause is told by, bugs that only TOSA programs show included."""
+    releases = installed()
+    fixes = [item for item in corrections().values() if item.for_release(releases.get(EXECUTORCH, ""))]
+    return cause_of(causes(corpus, fixes), program_entries(releases[VELA]))
 
 
 class _Progress:

@@ -41,6 +41,7 @@ CORRECTION = Correction(
     changes=rejected("VelaReductionOfSliceCheck", _CHECK),
     patterns=(("slice|chunk|split|narrow|select", "amax|amin|sum|mean|softmax|log_softmax"),),
     workaround=True,
-    # what Ethos-U does not take is read by the CPU, and may leave full_like alone in a delegate
-    needs=("delegate-output-dtype", "unused-inputs-kept"),
+    # what Ethos-U does not take is read by the CPU, and may leave full_like alone in a delegate, which then goes on to
+    # where with a constant
+    needs=("delegate-output-dtype", "unused-inputs-kept", "constant-keeps-quantized-dtype"),
 )

@@ -172,6 +172,10 @@ def _split_batch(draft: Draft, step: Operator, turn: int) -> str:
     return _concat(draft, parts, 0)
 
 
+def _commutes(program: Program, step: Operator) -> bool:
+    return step.op in _COMMUTATIVE and step.inputs[0] != step.inputs[1]
+
+
 def _commuted(draft: Draft, step: Operator, turn: int) -> str:
     one, other, *more = step.inputs
     return draft.again(step, [other, one, *more])
@@ -328,7 +332,7 @@ TWINS: tuple[Twin, ...] = (
     Twin("reshape pulled through", _alike, _reshape_through),
     Twin("transpose pulled through", lambda *pair: _alike(*pair) and _of_rank(2)(*pair), _transpose_through),
     Twin("split batch", _has_batches, _split_batch),
-    Twin("operands exchanged", lambda program, step: step.op in _COMMUTATIVE, _commuted),
+    Twin("operands exchanged", _commutes, _commuted),
     Twin("pad by concat", _pads, _pad_by_concat),
     Twin("tile by concat", _tiles, _tile_by_concat),
     Twin("padding by pad", _padded_window, _padding_by_pad),

@@ -264,6 +264,7 @@ def test_what_a_correction_needs_is_taken_along(monkeypatch):
     assert [item.name for item in chosen(("vela-reduction-of-slice-rejected",))] == [
         "delegate-output-dtype",
         "unused-inputs-kept",
+        "constant-keeps-quantized-dtype",
         "vela-reduction-of-slice-rejected",
     ]
     assert len(chosen(("all",))) == len(chosen(("all", "vela-reduction-of-slice-rejected")))

@@ -42,9 +42,9 @@ def test_entries_that_one_edit_removes_are_one_cause():
 
 
 def test_a_workaround_does_not_make_two_bugs_one():
-    chosen = [entry("vela-reduction-of-slice"), entry("vela-slice-before-unit-reduction")]
+    chosen = [entry("vela-drops-output"), entry("vela-transposed-back-reshape-segfault")]
     assert len(causes(chosen, fixes())) == 2
-    assert [item.workaround for item in fixes() if "vela-reduction-of-slice" in item.entries] == [True]
+    assert [item.workaround for item in fixes() if {one.name for one in chosen} <= {*item.entries}] == [True]
 
 
 def test_an_entry_says_whose_cause_it_has():

@@ -1,0 +1,34 @@
+"""What the Vela engine draws: valid programs are the reference model's to tell; here, that nothing is left out."""
+
+from collections import Counter
+
+import pytest
+
+from generators.programs import draw_programs
+from harness.tosa.program import Program
+
+MOVES = ("SLICE", "TRANSPOSE", "RESHAPE")
+
+
+def moved_operands(program: Program):
+    """(mover, is it a constant that is moved?) for second operands, and those of a CONCAT, that nothing else reads."""
+    for step in program.operators:
+        for name in step.inputs[1:] if step.op != "CONCAT" else step.inputs:
+            maker = program.producers.get(name)
+            if maker is not None and maker.op in MOVES and maker.inputs[0] not in program.producers:
+                yield maker.op, program.by_name[maker.inputs[0]].constant
+
+
+@pytest.mark.parametrize("family", ["u55", "u85"])
+def test_operands_and_constants_are_moved_before_they_are_read(family: str):
+    programs = [program for block in range(10) for program in draw_programs(3, block, 20, family)]
+    seen = Counter(item for program in programs for item in moved_operands(program))
+    assert {(op, constant) for op in MOVES for constant in (False, True)} <= {*seen}
+
+
+@pytest.mark.parametrize("family", ["u55", "u85"])
+def test_a_block_is_the_same_again_and_begins_alike_for_a_larger_one(family: str):
+    whole = draw_programs(3, 1, 20, family)
+    assert draw_programs(3, 1, 20, family) == whole
+    assert draw_programs(3, 1, 5, family) == whole[:5]
+    assert draw_programs(3, 2, 5, family) != whole[:5]

@@ -20,11 +20,13 @@ from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, source_option
 from harness.cli.results import write_json
 from harness.compat.releases import installed
+from harness.compat.velas import PACKAGE
 from harness.corrections import corrections
 from harness.reports.upstream.causes import causes
 from harness.reports.upstream.page import MOST_LINES, shows_on
 from harness.reports.upstream.sending import Sent, send, write_indexes
 from harness.triage.corpus import corpus_folders, default_certificates, entries
+from harness.triage.program_entries import program_entries
 from harness.workers.pool import Pool
 
 
@@ -73,7 +75,8 @@ def upstream(
         raise BadInput("PATHS", "hold no bug that is expected with the installed packages", "see armdiff table")
     need_environment()
     release = installed().get("executorch", "")
-    found = causes(chosen, [item for item in corrections().values() if item.for_release(release)])
+    fixes = [item for item in corrections().values() if item.for_release(release)]
+    found = causes(chosen, fixes, (*entries(corpus_folders()), *program_entries(installed()[PACKAGE])))
     hold(out)
     sent: list[Sent] = []
     with deferred(_goes_on), Pool(min(jobs, len(found))) as pool:

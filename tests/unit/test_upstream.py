@@ -125,6 +125,23 @@ def test_a_page_says_what_a_maintainer_asks_before_its_script():
     assert patches(made) == {"fused-activation-keeps-clamp.patch": long}
 
 
+def test_a_page_says_what_the_entry_that_names_the_cause_says_and_names_all_others():
+    folder = "vela-unit-repeat-clamp-view vela-reshaped-pool-clamp vela-reshaped-sub-clamp vela-pool-reshaped-table"
+    chosen = [entry(name) for name in (*folder.split(), "vela-batched-softmax", "vela-reshaped-matmul-clamp")]
+    [cause] = causes(chosen, fixes(), program_entries("5.1.0"))
+    finding = msgspec.structs.replace(NUMERIC, pass_name="Vela", place=None)
+    text = issue_text(cause, facts(cause, finding), "2026-11-27")
+    assert "**Suspected cause**: REVERSE of x[2, 1, 1, 2]" in text
+    assert "SchedulerPacking::PackOperations" in text
+    assert text.index("**Suspected cause**") < text.index("**Versions**")
+    assert "**The same cause** (removed by the same change of Vela's source)" in text
+    assert all(f"`{item.name}`" in text for item in cause.others)
+    assert sum(item.status.title in text for item in cause.others) == 4, "the others by their names alone"
+    assert body_lines(text) <= MOST_LINES
+    alone = causes(chosen[:1], fixes())
+    assert "**Suspected cause**" not in issue_text(alone[0], facts(alone[0], finding), "2026-11-27")
+
+
 def test_a_short_patch_stands_in_the_page():
     cause = Cause(entry("neg-ignores-scale"))
     [fix] = [item for item in fixes() if item.name == "neg-rescaled"]

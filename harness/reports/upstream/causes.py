@@ -52,27 +52,32 @@ class Cause:
 
     :param head: the entry that is shown: the worst kind of harm, and of these the smallest module.
     :param others: further entries of the same cause.
+    :param told: what the entry that gives the cause its name says of it, if that is not the head.
     """
 
     head: Entry
     others: tuple[Entry, ...] = ()
+    told: str = ""
 
     @property
     def tracker(self) -> Tracker:
         return TRACKERS[self.head.status.package]
 
 
-def causes(chosen: Iterable[Entry], corrections: Collection[Correction]) -> list[Cause]:
+def causes(chosen: Iterable[Entry], corrections: Collection[Correction], naming: Iterable[Entry] = ()) -> list[Cause]:
     """Entries by root cause, the most harmful first.
 
     :param corrections: those that the installed release needs.
+    :param naming: entries that may give a cause its name, chosen or not.
     """
+    notes = {entry.name: entry.status.note for entry in naming}
     groups: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
     for entry in chosen:
         edits = tuple(sorted(item.name for item in corrections if entry.name in item.entries and not item.workaround))
         groups[(entry.status.package, *(edits or (f"entry {shared_name(entry)}",)))].append(entry)
     ordered = (sorted(group, key=_harm) for group in groups.values())
-    return sorted((Cause(first, tuple(rest)) for first, *rest in ordered), key=lambda cause: _harm(cause.head))
+    found = (Cause(first, tuple(rest), notes.get(first.status.cause, "")) for first, *rest in ordered)
+    return sorted(found, key=lambda cause: _harm(cause.head))
 
 
 def shared_name(entry: Entry) -> str:

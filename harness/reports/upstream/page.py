@@ -32,6 +32,8 @@ _OUTCOMES = {
     "worse": "wrong now",
 }
 """What a fix does to a case, where it does anything (``harness.campaign.certify.deciding``)."""
+_TITLED = 4
+"""Other entries of a cause that are shown with their titles."""
 _DEPENDS = {True: "ethos-u-vela", False: "executorch"}
 """The package whose versions tell where a bug shows: of Vela's bugs, and of all others."""
 
@@ -55,7 +57,9 @@ def issue_text(cause: Cause, facts: Facts, date: str, applies: Mapping[str, str]
         "shows": shows_on(facts.status, _DEPENDS[known["vela"]]),
         "tried": _tried(facts, date),
         "emitted": _emitted(known),
-        "others": [f"{entry.status.title} (`{entry.name}`)" for entry in cause.others],
+        "others": [f"{entry.status.title} (`{entry.name}`)" for entry in cause.others[:_TITLED]],
+        "more_others": ", ".join(f"`{entry.name}`" for entry in cause.others[_TITLED:]),
+        "cause": cause.told,
         "fixes": [_fix(item, facts, (applies or {}).get(item.name, "")) for item in facts.corrections],
         "related": list(dict.fromkeys(link for item in (cause.head, *cause.others) for link in item.status.upstream)),
     }

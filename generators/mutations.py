@@ -161,7 +161,7 @@ def _grown(draw: Draw, program: Program, seeds: Seeds) -> Program | None:
     outputs = [item for item in graph.values if item.name in program.outputs]
     value = choose(draw, range(len(graph.values)))
     start = graph.values[value] if one_in(draw, 3) or not outputs else outputs[-1]
-    options = fitting(seeds.family, start, moves=one_in(draw, 2))
+    options = fitting(draw, seeds.family, start)
     if not options:
         return None
     choose(draw, options).draw(draw, graph, start)

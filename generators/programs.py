@@ -2,7 +2,7 @@
 
 A program starts from one input and goes on from its last value, or from an earlier one, which makes diamonds and
 several outputs. Half of the steps move elements (reshape, transpose, slice, pad, concat, tile), the other half
-compute: most of Vela's bugs are where these meet.
+compute, each kind as often as another: most of Vela's bugs are where these meet.
 
 ``draw_programs`` is what the engine calls: a numbered block is the same on every machine. A program is valid by
 construction; the reference model's status is the check on that.
@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
 from generators.cases import RUN, run_seed
-from generators.tosa_graph import RANKS, TosaGraph, TosaOperator, Value, choose, draw_shape, one_in
+from generators.tosa_graph import RANKS, Kind, TosaGraph, TosaOperator, Value, choose, draw_shape, one_in
 from harness.case.operators import Draw
 from harness.case.registry import entries
 from harness.tosa.findings import digest
@@ -26,6 +26,8 @@ from harness.tosa.program import Program
 
 COUNTS = (1, 2, 2, 3, 3, 4, 5, 6, 8)
 FIRST = ("INT8", "INT8", "INT8", "INT16", "INT16", "INT32")
+KINDS: tuple[Kind, ...] = (*("moves",) * 4, "multiplies", "combines", "reduces", "converts")
+"""What a step does: half of them move elements, the others take turns, however many entries a kind has."""
 FIRST_INT32 = (-(1 << 20), 1 << 20)
 """Range of an int32 input: what further operators may add to and multiply."""
 
@@ -45,17 +47,18 @@ def programs(draw: Draw, family: str) -> Program:
     graph.values.append(graph.input(shape, dtype, FIRST_INT32 if dtype == "INT32" else None))
     for _ in range(choose(draw, COUNTS)):
         value = choose(draw, graph.values[::-1]) if one_in(draw, 4) else graph.values[-1]
-        options = fitting(family, value, moves=one_in(draw, 2))
+        options = fitting(draw, family, value)
         if options:
             graph.values.append(choose(draw, options).draw(draw, graph, value))
     more = [choose(draw, graph.values[1:])] if len(graph.values) > 1 and one_in(draw, 8) else []
     return graph.program(more)
 
 
-def fitting(family: str, value: Value, *, moves: bool) -> tuple[TosaOperator, ...]:
-    """Entries that can start from a value, of the half that was asked for if it has any."""
+def fitting(draw: Draw, family: str, value: Value) -> tuple[TosaOperator, ...]:
+    """Entries of one kind that can start from a value; every one that can, if none of the kind does."""
+    kind = choose(draw, KINDS)
     found = [item for item in _supported(family) if item.accepts(value)]
-    return tuple(item for item in found if item.moves == moves) or tuple(found)
+    return tuple(item for item in found if item.kind == kind) or tuple(found)
 
 
 @cache

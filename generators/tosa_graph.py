@@ -13,9 +13,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from hypothesis import strategies as st
 
@@ -24,6 +24,10 @@ from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, Rule
 
 Item = TypeVar("Item")
 Shape = tuple[int, ...]
+Kind = Literal["moves", "multiplies", "combines", "reduces", "converts"]
+"""What an operator does with elements: move them, multiply them with weights (or pool a window), combine those of
+several operands, bring an axis down to one, give each another value or type.
+"""
 U55, U65, U85 = "u55", "u65", "u85"
 EVERY = frozenset({U55, U65, U85})
 ONLY_U85 = frozenset({U85})
@@ -280,14 +284,19 @@ class TosaOperator:
     :param accepts: can it start from this value?
     :param draw: appends it, with what belongs to it (RESCALEs before and after), and returns the result.
     :param families: where Vela supports it.
-    :param moves: it moves elements and computes nothing.
+    :param kind: what it does with elements.
     """
 
     name: str
     accepts: Callable[[Value], bool]
     draw: Callable[[Draw, TosaGraph, Value], Value]
     families: frozenset[str] = EVERY
-    moves: bool = False
+    kind: Kind = "combines"
+
+
+def of_kind(kind: Kind, *entries: TosaOperator) -> tuple[TosaOperator, ...]:
+    """Entries that do the same with elements."""
+    return tuple(replace(entry, kind=kind) for entry in entries)
 
 
 def fill(draw: Draw, low: int, high: int) -> Fill:

@@ -12,11 +12,12 @@ from generators.tosa_graph import (
     between,
     choose,
     fill,
+    of_kind,
     one_in,
     zero_point,
 )
 from harness.case.operators import Draw
-from harness.tosa.program import limits
+from harness.tosa.program import Fill, limits
 
 _WIDTH = {"BOOL": 1, "INT8": 8, "INT16": 16, "INT32": 32}
 NEAREST, BILINEAR = 1, 2
@@ -53,7 +54,15 @@ def _identity(draw: Draw, graph: TosaGraph, value: Value) -> Value:
 
 
 def _table(draw: Draw, graph: TosaGraph, value: Value) -> Value:
-    return graph.add("TABLE", [value, graph.constant((256,), "INT8", fill(draw, -128, 127))], value.shape, "INT8")
+    return graph.add("TABLE", [value, _entries(draw, graph, 256, "INT8", 127)], value.shape, "INT8")
+
+
+def _entries(draw: Draw, graph: TosaGraph, count: int, dtype: str, top: int) -> Value:
+    """A table's, most often all different: one of equal entries hides which elements are looked up."""
+    low = -top - 1 if dtype == "INT8" else -top
+    if one_in(draw, 5):
+        return graph.constant((count,), dtype, fill(draw, low, top))
+    return graph.constant((count,), dtype, Fill("uniform", low, top, between(draw, 0, 99)))
 
 
 def _table16(draw: Draw, graph: TosaGraph, value: Value) -> Value:
@@ -62,7 +71,7 @@ def _table16(draw: Draw, graph: TosaGraph, value: Value) -> Value:
     TOSA wants the slope between neighbours to fit in 16 bits.
     """
     top = 16383
-    table = graph.constant((513,), "INT16", fill(draw, -top, top))
+    table = _entries(draw, graph, 513, "INT16", top)
     most = (top + 1) << 7
     result = graph.add("TABLE", [value, table], value.shape, "INT32", (-most, most))
     if one_in(draw, 4):
@@ -148,7 +157,8 @@ def _picture(value: Value) -> bool:
     return value.quantized and value.rank == 4 and value.elements <= 512
 
 
-TOSA_OPERATORS = (
+TOSA_OPERATORS = of_kind(
+    "converts",
     TosaOperator("rescale", lambda value: value.dtype in ("INT8", "INT16", "INT32"), _rescale),
     TosaOperator("cast", lambda value: value.dtype in ("INT8", "INT16"), _cast),
     TosaOperator("cast-bool", lambda value: value.dtype == "BOOL", _cast, ONLY_U85),

@@ -18,6 +18,7 @@ from generators.tosa_graph import (
     TosaOperator,
     Value,
     choose,
+    of_kind,
     one_in,
     zero_point,
 )
@@ -209,7 +210,8 @@ def _no_bits(dtype: str) -> int:
 
 
 _NAN: dict[str, Attribute] = {"NanMode": PROPAGATE}
-TOSA_OPERATORS = (
+_OF_SEVERAL = of_kind(
+    "combines",
     TosaOperator("add", _quantized, _binary("ADD", _extra, _sum)),
     TosaOperator("sub", _quantized, _binary("SUB", _extra, _sum)),
     TosaOperator("mul", _quantized, _binary("MUL", lambda dtype: 1 if dtype == "INT8" else 0, _product)),
@@ -220,11 +222,6 @@ TOSA_OPERATORS = (
     TosaOperator("mul-int32", _narrow32, _binary32("MUL", _product)),
     TosaOperator("maximum-int32", _narrow32, _binary32("MAXIMUM", _larger, **_NAN)),
     TosaOperator("minimum-int32", _narrow32, _binary32("MINIMUM", _larger, **_NAN)),
-    TosaOperator("abs", _quantized, _abs),
-    TosaOperator("abs-int32", _narrow32, _abs32),
-    TosaOperator("clz", _is32, _clz),
-    TosaOperator("negate", lambda value: value.quantized or _narrow32(value), _negate),
-    TosaOperator("clamp", _quantized, _clamp),
     TosaOperator("arithmetic-right-shift", _is32, _shift("ARITHMETIC_RIGHT_SHIFT", Round=True)),
     TosaOperator("arithmetic-right-shift-down", _is32, _shift("ARITHMETIC_RIGHT_SHIFT", Round=False), ONLY_U85),
     TosaOperator("logical-left-shift", _is32, _shift("LOGICAL_LEFT_SHIFT")),
@@ -235,3 +232,12 @@ TOSA_OPERATORS = (
     TosaOperator("select", lambda value: value.dtype in ("INT8", "INT16", "INT32"), _select, ONLY_U85),
     TosaOperator("select-by", _bool, _select_by, ONLY_U85),
 )
+_OF_ONE = of_kind(
+    "converts",
+    TosaOperator("abs", _quantized, _abs),
+    TosaOperator("abs-int32", _narrow32, _abs32),
+    TosaOperator("clz", _is32, _clz),
+    TosaOperator("negate", lambda value: value.quantized or _narrow32(value), _negate),
+    TosaOperator("clamp", _quantized, _clamp),
+)
+TOSA_OPERATORS = (*_OF_SEVERAL, *_OF_ONE)

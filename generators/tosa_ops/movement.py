@@ -17,6 +17,7 @@ from generators.tosa_graph import (
     between,
     choose,
     fill,
+    of_kind,
     one_in,
     replaced,
 )
@@ -177,15 +178,16 @@ def _scatter(draw: Draw, graph: TosaGraph, value: Value) -> Value:
     return graph.add("SCATTER", [value, indices, new], value.shape, value.dtype, _kept(value))
 
 
-TOSA_OPERATORS = (
-    TosaOperator("reshape", _moves, _reshape, moves=True),
-    TosaOperator("transpose", lambda value: _moves(value) and value.rank > 1, _transpose, moves=True),
-    TosaOperator("slice", lambda value: _moves(value) and value.elements > 1, _slice, moves=True),
-    TosaOperator("pad", lambda value: _moves(value) and value.small, _pad, moves=True),
-    TosaOperator("concat", lambda value: _moves(value) and value.small, _concat, moves=True),
-    TosaOperator("tile", lambda value: _moves(value) and value.small, _tile, moves=True),
-    TosaOperator("reverse", lambda value: value.quantized and value.rank in (3, 4), _reverse, moves=True),
-    TosaOperator("reverse-any", _moves, _reverse, ONLY_U85, moves=True),
-    TosaOperator("gather", lambda value: _moves(value) and value.rank == 3, _gather, ONLY_U85, moves=True),
-    TosaOperator("scatter", lambda value: _moves(value) and value.rank == 3, _scatter, ONLY_U85, moves=True),
+TOSA_OPERATORS = of_kind(
+    "moves",
+    TosaOperator("reshape", _moves, _reshape),
+    TosaOperator("transpose", lambda value: _moves(value) and value.rank > 1, _transpose),
+    TosaOperator("slice", lambda value: _moves(value) and value.elements > 1, _slice),
+    TosaOperator("pad", lambda value: _moves(value) and value.small, _pad),
+    TosaOperator("concat", lambda value: _moves(value) and value.small, _concat),
+    TosaOperator("tile", lambda value: _moves(value) and value.small, _tile),
+    TosaOperator("reverse", lambda value: value.quantized and value.rank in (3, 4), _reverse),
+    TosaOperator("reverse-any", _moves, _reverse, ONLY_U85),
+    TosaOperator("gather", lambda value: _moves(value) and value.rank == 3, _gather, ONLY_U85),
+    TosaOperator("scatter", lambda value: _moves(value) and value.rank == 3, _scatter, ONLY_U85),
 )

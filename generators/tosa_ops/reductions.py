@@ -14,6 +14,7 @@ from generators.tosa_graph import (
     Value,
     axis_of,
     choose,
+    of_kind,
     replaced,
     zero_point,
 )
@@ -63,7 +64,8 @@ def _last_axis(value: Value) -> bool:
 
 
 _NAN: dict[str, Attribute] = {"NanMode": PROPAGATE}
-TOSA_OPERATORS = (
+TOSA_OPERATORS = of_kind(
+    "reduces",
     TosaOperator("reduce-sum", lambda value: value.quantized, _sum),
     TosaOperator("reduce-sum-int32", _summable, _summed),
     TosaOperator("reduce-max", lambda value: value.quantized, _reduced("REDUCE_MAX", **_NAN)),

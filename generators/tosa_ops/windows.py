@@ -23,6 +23,7 @@ from generators.tosa_graph import (
     between,
     choose,
     fill,
+    of_kind,
     one_in,
     zero_point,
 )
@@ -358,7 +359,8 @@ def _one_batch(value: Value) -> bool:
     return _window(value) and value.shape[0] == 1
 
 
-TOSA_OPERATORS = (
+TOSA_OPERATORS = of_kind(
+    "multiplies",
     TosaOperator("conv2d", _window, _conv2d),
     TosaOperator("linear", _window, _pointwise),
     TosaOperator("depthwise-conv2d", _window, _depthwise),

@@ -25,7 +25,7 @@ def test_there_are_plants_of_several_kinds():
 
 @pytest.fixture(scope="module")
 def program():
-    [found] = subjects("u55", 11, 1)
+    [found] = subjects("u55", 13, 1)
     return found
 
 
@@ -42,5 +42,5 @@ def test_the_payload_differs_by_the_plant_alone(program):
 
 
 def test_a_plant_is_called_new():
-    found = [*outcomes(plant("pool-zero-point"), "u55", 11, 2)]
+    found = [*outcomes(plant("pool-zero-point"), "u55", 13, 2)]
     assert {item.called for item in found} == {NEW}, found

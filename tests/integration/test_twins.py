@@ -55,7 +55,7 @@ THROUGH = "reshape pulled through"
 def test_every_twin_returns_what_the_program_returns():
     """By the reference model, on drawn programs: each entry at least twice."""
     tried: Counter[str] = Counter()
-    blocks = [draw_programs(11, block, 20, family) for family, block in (("u55", 0), ("u85", 1), ("u85", 4))]
+    blocks = [draw_programs(13, block, 20, family) for family, block in (("u55", 0), ("u85", 1), ("u85", 4))]
     for programs in ([CONV, CONV], *blocks):
         for program in programs:
             [draw, *_] = draws(program, 1)

@@ -1,5 +1,7 @@
 """Issues for upstream's trackers: which entries are one root cause, which harm most, and what a page says. No torch."""
 
+import re
+
 import msgspec
 import pytest
 
@@ -68,6 +70,20 @@ def test_the_entry_that_names_a_cause_is_there_and_has_it_itself():
         assert cause in found, f"{name}: no entry is called {cause}"
         assert not found[cause].status.cause, f"{name}: {cause} has the cause of another one; name that"
         assert found[cause].status.package == found[name].status.package
+
+
+def test_the_page_on_ethos_u_has_the_causes_that_entries_name():
+    page = (default_corpus().parent / "docs" / "ethos-u.md").read_text()
+    table = page.partition("| place in Vela | what goes wrong | entries that one edit ends |")[2].partition("\n\n")[0]
+    told = [re.findall("`(vela-[a-z0-9-]+)`", line) for line in table.splitlines() if line.startswith("| `")]
+    named = {name: [] for name, *_ in told}
+    for item in (*entries([default_corpus()]), *program_entries("5.1.0")):
+        if item.status.cause:
+            named.setdefault(item.status.cause, []).append(item.name)
+    aside = {"vela-drops-output"}  # of which one of them speaks
+    assert {name: sorted({*others} - aside) for name, *others in told} == {
+        name: sorted(others) for name, others in named.items()
+    }
 
 
 def test_what_one_correction_does_to_bugs_of_two_packages_does_not_make_them_one():

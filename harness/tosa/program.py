@@ -183,6 +183,10 @@ BIASED = frozenset({"CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"})
 """The bias follows the data, and may be computed."""
 
 
+ENTRIES = (256, 513)
+"""Of a TABLE: Vela reads as many whatever there are, and may not come to an end."""
+
+
 def parameters(operator: Operator) -> tuple[str, ...]:
     """Operands that TOSA wants to be known at compile time; an extension lifts that."""
     data = DATA.get(operator.op, len(operator.inputs))
@@ -204,6 +208,8 @@ def problem(program: Program) -> str:
             return f"{operator.op} reads {missing[0]}, which nothing gives or makes before it"
         if given := [name for name in parameters(operator) if name not in constants]:
             return f"{operator.op} takes {given[0]} for a parameter, which is no constant"
+        if operator.op == "TABLE" and table[operator.inputs[-1]].elements not in ENTRIES:
+            return f"TABLE looks up {operator.inputs[-1]}, which has {table[operator.inputs[-1]].elements} entries"
         if again := [name for name in operator.outputs if name in known]:
             return f"{operator.op} writes {again[0]}, which exists already"
         known |= set(operator.outputs)

@@ -84,6 +84,15 @@ def test_constants_of_odd_widths_come_back(dtype: str, values: list[int]):
             ),
             "i cannot have 4 values that differ in [0, 2]",
         ),
+        (
+            Program(
+                (Tensor("x", (4,), "INT8"), Tensor("t", (1,), "INT8", (7,)), Tensor("y", (4,), "INT8")),
+                (Operator("TABLE", ("x", "t"), ("y",)),),
+                ("x",),
+                ("y",),
+            ),
+            "TABLE looks up t, which has 1 entries",
+        ),
     ],
 )
 def test_what_is_no_program_is_named(program: Program, words: str):

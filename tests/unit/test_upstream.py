@@ -43,6 +43,14 @@ def test_entries_that_one_edit_removes_are_one_cause():
     }
 
 
+def test_of_vela_s_bugs_the_smallest_tosa_file_is_shown():
+    """softmax is one node of a module, and fourteen TOSA operators."""
+    names = ("vela-batched-softmax", "vela-batched-amax-sigmoid", "vela-reshaped-pool-clamp")
+    [cause] = causes(map(entry, names), fixes())
+    files = {name: (FOUND / name / "lowered_module_0.tosa").stat().st_size for name in names}
+    assert cause.head.name == min(files, key=files.get) != "vela-batched-softmax"
+
+
 def test_a_workaround_does_not_make_two_bugs_one():
     chosen = [entry("vela-drops-output"), entry("vela-transposed-back-reshape-segfault")]
     assert len(causes(chosen, fixes())) == 2

@@ -6,7 +6,8 @@ touch: of Vela's an entry says itself whose cause it has (``Status.cause``), whi
 mended have shown.
 
 Silent wrong values come first, then what an oracle of less harm saw (``Oracle.rank``); a plain module before a large
-one; last what the corpus calls harmless, and what only a quantized graph edited by hand shows.
+one, of Vela's a small TOSA file; last what the corpus calls harmless, and what only a quantized graph edited by hand
+shows.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from harness.case.case import Case
 from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
+from harness.compat.velas import PACKAGE
 from harness.corrections.correction import Correction
 from harness.evidence.observation import oracle_named
 from harness.triage.buckets import oracle_of
@@ -106,7 +109,13 @@ def _harm(entry: Entry) -> tuple[bool, bool, int, int, str]:
     bucket = entry.expected.bucket if entry.expected else ""
     rank = oracle_named(oracle_of(bucket) if bucket else "").rank  # that of no oracle is the last
     edited = bool(parse_recipe(case.recipe).edited)
-    return (edited, bool(entry.status.harmless), rank, len(case.graph.nodes), entry.name)
+    return (edited, bool(entry.status.harmless), rank, _size(entry, case), entry.name)
+
+
+def _size(entry: Entry, case: Case) -> int:
+    """What a maintainer has to read: nodes of the module, or bytes of what Vela was given."""
+    given = entry.folder.glob("lowered_module_*.tosa") if entry.status.package == PACKAGE else ()
+    return min((file.stat().st_size for file in given), default=len(case.graph.nodes))
 
 
 def by_tracker(found: Sequence[Cause]) -> dict[Tracker, list[Cause]]:

@@ -26,7 +26,7 @@ from harness.tosa.program import Program
 
 COUNTS = (1, 2, 2, 3, 3, 4, 5, 6, 8)
 FIRST = ("INT8", "INT8", "INT8", "INT16", "INT16", "INT32")
-KINDS: tuple[Kind, ...] = (*("moves",) * 5, "multiplies", "combines", "reduces", "converts", "activates")
+KINDS: tuple[Kind, ...] = (*("moves",) * 4, "multiplies", "combines", "reduces", "converts")
 """What a step does: half of them move elements, the others take turns, however many entries a kind has."""
 FIRST_INT32 = (-(1 << 20), 1 << 20)
 """Range of an int32 input: what further operators may add to and multiply."""

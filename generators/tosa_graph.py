@@ -24,9 +24,9 @@ from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, Rule
 
 Item = TypeVar("Item")
 Shape = tuple[int, ...]
-Kind = Literal["moves", "multiplies", "combines", "reduces", "converts", "activates"]
+Kind = Literal["moves", "multiplies", "combines", "reduces", "converts"]
 """What an operator does with elements: move them, multiply them with weights (or pool a window), combine those of
-several operands, bring an axis down to one, give each another value or type; an activation is one that Vela fuses.
+several operands, bring an axis down to one, give each another value or type.
 """
 U55, U65, U85 = "u55", "u65", "u85"
 EVERY = frozenset({U55, U65, U85})

@@ -157,20 +157,16 @@ def _picture(value: Value) -> bool:
     return value.quantized and value.rank == 4 and value.elements <= 512
 
 
-_CONVERSIONS = of_kind(
+TOSA_OPERATORS = of_kind(
     "converts",
     TosaOperator("rescale", lambda value: value.dtype in ("INT8", "INT16", "INT32"), _rescale),
     TosaOperator("cast", lambda value: value.dtype in ("INT8", "INT16"), _cast),
     TosaOperator("cast-bool", lambda value: value.dtype == "BOOL", _cast, ONLY_U85),
     TosaOperator("cast-down", lambda value: value.dtype in ("INT16", "INT32"), _cast_down, ONLY_U85),
     TosaOperator("identity", lambda value: value.dtype != "BOOL", _identity),
+    TosaOperator("table", lambda value: value.dtype == "INT8", _table),
+    TosaOperator("table-int16", lambda value: value.dtype == "INT16", _table16, ONLY_U85),
     TosaOperator("resize", _picture, _resize, ONLY_U85),
     TosaOperator("resize-nearest", lambda value: _picture(value) and value.shape[0] == 1, _resize, NOT_U85),
     TosaOperator("resize-any", _picture, _resize_any, ONLY_U85),
 )
-_ACTIVATIONS = of_kind(
-    "activates",
-    TosaOperator("table", lambda value: value.dtype == "INT8", _table),
-    TosaOperator("table-int16", lambda value: value.dtype == "INT16", _table16, ONLY_U85),
-)
-TOSA_OPERATORS = (*_CONVERSIONS, *_ACTIVATIONS)

@@ -238,5 +238,6 @@ _OF_ONE = of_kind(
     TosaOperator("abs-int32", _narrow32, _abs32),
     TosaOperator("clz", _is32, _clz),
     TosaOperator("negate", lambda value: value.quantized or _narrow32(value), _negate),
+    TosaOperator("clamp", _quantized, _clamp),
 )
-TOSA_OPERATORS = (*_OF_SEVERAL, *_OF_ONE, *of_kind("activates", TosaOperator("clamp", _quantized, _clamp)))
+TOSA_OPERATORS = (*_OF_SEVERAL, *_OF_ONE)

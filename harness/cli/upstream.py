@@ -76,7 +76,7 @@ def upstream(
     need_environment()
     release = installed().get("executorch", "")
     fixes = [item for item in corrections().values() if item.for_release(release)]
-    found = causes(chosen, fixes, (*entries(corpus_folders()), *program_entries(installed()[PACKAGE])))
+    found = causes(chosen, fixes, (*entries(corpus_folders()), *program_entries(installed().get(PACKAGE, ""))))
     hold(out)
     sent: list[Sent] = []
     with deferred(_goes_on), Pool(min(jobs, len(found))) as pool:

@@ -91,7 +91,7 @@ def test_constants_of_odd_widths_come_back(dtype: str, values: list[int]):
                 ("x",),
                 ("y",),
             ),
-            "TABLE looks up t, which has 1 entries",
+            "t is no table: it has 1 of 256 or 513 entries",
         ),
     ],
 )

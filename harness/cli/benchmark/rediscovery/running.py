@@ -56,7 +56,7 @@ def root_causes(corpus: Sequence[Entry]) -> dict[str, str]:
     """Entry -> the one that its root cause is told by, bugs that only TOSA programs show included."""
     releases = installed()
     fixes = [item for item in corrections().values() if item.for_release(releases.get(EXECUTORCH, ""))]
-    return cause_of(causes(corpus, fixes), program_entries(releases[VELA]))
+    return cause_of(causes(corpus, fixes), program_entries(releases.get(VELA, "")))
 
 
 class _Progress:

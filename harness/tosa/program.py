@@ -208,8 +208,8 @@ def problem(program: Program) -> str:
             return f"{operator.op} reads {missing[0]}, which nothing gives or makes before it"
         if given := [name for name in parameters(operator) if name not in constants]:
             return f"{operator.op} takes {given[0]} for a parameter, which is no constant"
-        if operator.op == "TABLE" and table[operator.inputs[-1]].elements not in ENTRIES:
-            return f"{operator.inputs[-1]} is no table: it has {table[operator.inputs[-1]].elements} of 256 or 513 entries"
+        if operator.op == "TABLE" and (count := table[operator.inputs[-1]].elements) not in ENTRIES:
+            return f"{operator.inputs[-1]} is no table: it has {count} of 256 or 513 entries"
         if again := [name for name in operator.outputs if name in known]:
             return f"{operator.op} writes {again[0]}, which exists already"
         known |= set(operator.outputs)

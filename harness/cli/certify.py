@@ -29,7 +29,7 @@ from harness.cli.options import jobs_option, json_option, seed_option, source_op
 from harness.cli.results import write_json
 from harness.cli.stages import Stages
 from harness.compat.releases import installed, release_line
-from harness.corrections import Correction, chosen, corrections, find_correction
+from harness.corrections import Correction, chosen, find_correction
 from harness.corrections.checkout import applied_to, commit_of, in_words
 from harness.corrections.patch import diff_of, patched_package
 from harness.triage.corpus import corpus_folders, entries
@@ -116,10 +116,9 @@ def _goes_on() -> str:
 
 
 def _wanted(names: tuple[str, ...]) -> tuple[Correction, ...]:
-    release = installed().get("executorch", "")
     if names and names != ("all",):
         return tuple({item.name: item for item in map(find_correction, names)}.values())
-    return tuple(item for item in corrections().values() if item.for_release(release))
+    return chosen(("all",))
 
 
 def _made(wanted: tuple[Correction, ...], folder: Path) -> dict[str, Certificate]:

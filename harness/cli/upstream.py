@@ -21,7 +21,7 @@ from harness.cli.options import jobs_option, json_option, source_option
 from harness.cli.results import write_json
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE
-from harness.corrections import corrections
+from harness.corrections import chosen
 from harness.reports.upstream.causes import causes
 from harness.reports.upstream.page import MOST_LINES, shows_on
 from harness.reports.upstream.sending import Sent, send, write_indexes
@@ -66,17 +66,16 @@ def upstream(
 
     Example: armdiff upstream corpus/found/neg-ignores-scale
     """
-    chosen = [
+    having = [
         entry
         for entry in entries(paths or corpus_folders(required=True))
         if entry.expected and entry.expected.status == "reproduces"
     ]
-    if not chosen:
+    if not having:
         raise BadInput("PATHS", "hold no bug that is expected with the installed packages", "see armdiff table")
     need_environment()
-    release = installed().get("executorch", "")
-    fixes = [item for item in corrections().values() if item.for_release(release)]
-    found = causes(chosen, fixes, (*entries(corpus_folders()), *program_entries(installed().get(PACKAGE, ""))))
+    naming = (*entries(corpus_folders()), *program_entries(installed().get(PACKAGE, "")))
+    found = causes(having, chosen(("all",)), naming)
     hold(out)
     sent: list[Sent] = []
     with deferred(_goes_on), Pool(min(jobs, len(found))) as pool:

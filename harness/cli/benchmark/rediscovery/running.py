@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.case.errors import BadInput
-from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS, EXECUTORCH, VELA, Asked
+from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS, VELA, Asked
 from harness.cli.benchmark.rediscovery.course import Course
 from harness.compat.releases import installed
-from harness.corrections import corrections
+from harness.corrections import chosen
 from harness.reports.upstream.causes import cause_of, causes
 from harness.triage.corpus import Entry
 from harness.triage.program_entries import program_entries
@@ -54,9 +54,7 @@ def courses(
 
 def root_causes(corpus: Sequence[Entry]) -> dict[str, str]:
     """Entry -> the one that its root cause is told by, bugs that only TOSA programs show included."""
-    releases = installed()
-    fixes = [item for item in corrections().values() if item.for_release(releases.get(EXECUTORCH, ""))]
-    return cause_of(causes(corpus, fixes), program_entries(releases.get(VELA, "")))
+    return cause_of(causes(corpus, chosen(("all",))), program_entries(installed().get(VELA, "")))
 
 
 class _Progress:

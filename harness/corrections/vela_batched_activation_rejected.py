@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, THROUGH, rejected
+from harness.corrections.vela_check import CONSUMERS, EXPOSED, THROUGH, rejected
 
 _CHECK = (
     '''\
     """Reject activations which Vela fuses into an operator of several batches
-    that it reshapes: the output keeps the shape from before.
+    that it reshapes, or that a view reshapes: the output keeps another shape.
     """
 
     _activations = (
@@ -46,7 +46,10 @@ _CHECK = (
         )
         producer = node.all_input_nodes[0]
         # Without Q/DQ between them, the activation is a part of the convolution.
-        if producer.target == exir_ops.edge.aten.convolution.default:
+        if producer.target in (
+            exir_ops.edge.aten.convolution.default,
+            exir_ops.edge.aten.linear.default,
+        ):
             return True
         while self._moves_data(producer) or "getitem" in str(producer.target):
             if producer.target == exir_ops.edge.aten.permute_copy.default:
@@ -57,13 +60,62 @@ _CHECK = (
         transposed = transposed or self._is_transposed(
             producer, get_first_fake_tensor(producer).shape
         )
-        return not (transposed or self._is_reshaped(producer))
+        return not (
+            transposed
+            or self._is_reshaped(producer)
+            or self._is_beside_batches(node)
+            or self._is_read_in_rows(node, producer)
+        )
 
     def _is_transposed(self, node: fx.Node, shape: torch.Size) -> bool:
         """Return whether a transpose of several batches is not 3D for Vela."""
         if node.target not in self._channels_last or shape[0] == 1:
             return False
         return len(shape) == 3 or 1 in shape
+
+    def _is_beside_batches(self, node: fx.Node) -> bool:
+        """Return whether the node or a view beside it has several batches."""
+        views = {*self._views_before(node), *self._views_behind(node)}
+        return any(
+            any(size != 1 for size in get_first_fake_tensor(beside).shape[:-3])
+            for view in views
+            for beside in (view, view.all_input_nodes[0])
+        )
+
+    def _views_before(
+        self, node: fx.Node, operators: int = 2
+    ) -> typing.Iterator[fx.Node]:
+        """Yield what reshapes the operand, or an operand of its producer."""
+        for operand in node.all_input_nodes:
+            if self._moves_data(operand):
+                if self._is_view(operand):
+                    yield operand
+                yield from self._views_before(operand, operators)
+            elif operators > 1:
+                yield from self._views_before(operand, operators - 1)
+
+    def _views_behind(self, node: fx.Node) -> typing.Iterator[fx.Node]:
+        for user in filter(self._moves_data, node.users):
+            if self._is_view(user):
+                yield user
+            yield from self._views_behind(user)
+
+    @staticmethod
+    def _is_view(node: fx.Node) -> bool:
+        return node.target in (
+            exir_ops.edge.aten.view_copy.default,
+            exir_ops.edge.aten.squeeze_copy.dims,
+            exir_ops.edge.aten.unsqueeze_copy.default,
+            exir_ops.edge.aten.permute_copy.default,
+        )
+
+    def _is_read_in_rows(self, node: fx.Node, producer: fx.Node) -> bool:
+        """Return whether a linear takes a computed operand for its batches."""
+        return producer.op == "call_function" and any(
+            user.target == exir_ops.edge.aten.linear.default
+            and any(size != 1 for size in get_first_fake_tensor(operand).shape[:-1])
+            for user, operand in self._consumers(node)
+        )
 
     def _is_reshaped(self, node: fx.Node) -> bool:
         if node.op != "call_function" or not node.all_input_nodes:
@@ -84,6 +136,8 @@ _CHECK = (
 '''
 )
 
+_ACTIVATIONS = "sigmoid|tanh|silu|gelu|hardsigmoid|hardswish|elu|exp|log|relu|relu6|hardtanh|clamp|leaky_relu"
+
 CORRECTION = Correction(
     name="vela-batched-activation-rejected",
     entries=(
@@ -92,27 +146,34 @@ CORRECTION = Correction(
         "vela-batched-pointwise-conv-table",
         "vela-batched-transposed-activation",
         "vela-batched-dilated-pool-activation",
+        "vela-batched-activation-transpose",
+        "vela-clamp-of-slice-before-linear",
+        "vela-pool-reshaped-table",
+        "vela-reshaped-elementwise-activation",
+        "vela-reshaped-matmul-clamp",
+        "vela-reshaped-pool-clamp",
+        "vela-reshaped-reduction-activation",
+        "vela-reshaped-sub-clamp",
+        "vela-u85-elementwise-clamp-before-linear",
+        "vela-unit-repeat-clamp-view",
     ),
     cause=(
-        "Vela 5.1.0 reshapes reductions, transposes and 1x1 convolutions of several batches to fewer axes. A TABLE or "
-        "CLAMP that is fused into one of them brings an output shape of its own, which is not reshaped."
+        "Vela 5.1.0 fuses a TABLE or CLAMP of several batches into a reduction, transpose or 1x1 convolution that it "
+        "has reshaped, or into what stands in front of a RESHAPE. The operator gets the activation's shape."
     ),
-    change="EthosUPartitioner rejects an activation beside such an operator.",
+    change=(
+        "EthosUPartitioner rejects an activation beside such an operator, beside a view of several batches, and in "
+        "front of a linear of several rows."
+    ),
     changes=rejected("VelaBatchedActivationCheck", _CHECK),
     patterns=(
         ("softmax",),
-        (
-            "amax|amin|mean|sum",
-            "sigmoid|tanh|silu|gelu|hardsigmoid|hardswish|elu|exp|log|relu|relu6|hardtanh|clamp|leaky_relu",
-        ),
-        (
-            "conv1d|conv2d|conv_transpose2d|avg_pool2d|max_pool2d|permute|transpose",
-            "sigmoid|tanh|silu|gelu|hardsigmoid|hardswish|elu|exp|log|relu|relu6|hardtanh|clamp|leaky_relu",
-        ),
-        (
-            "sigmoid|tanh|silu|gelu|hardsigmoid|hardswish|elu|exp|log|relu|relu6|hardtanh|clamp|leaky_relu",
-            "conv1d|conv2d|conv_transpose2d|avg_pool2d|max_pool2d",
-        ),
+        ("amax|amin|mean|sum", _ACTIVATIONS),
+        ("conv1d|conv2d|conv_transpose2d|avg_pool2d|max_pool2d|permute|transpose", _ACTIVATIONS),
+        (_ACTIVATIONS, "conv1d|conv2d|conv_transpose2d|avg_pool2d|max_pool2d"),
+        (_ACTIVATIONS, "view|reshape|flatten|permute|transpose|squeeze|unsqueeze|linear"),
+        ("view|reshape|flatten|squeeze|unsqueeze", _ACTIVATIONS),
     ),
     workaround=True,
+    needs=EXPOSED,
 )

@@ -6,7 +6,7 @@ A convolution in groups reads slices, too: a pass cuts its input into them, so t
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import SLICES, rejected
+from harness.corrections.vela_check import EXPOSED, SLICES, rejected
 
 _CHECK = (
     '''\
@@ -22,7 +22,7 @@ _CHECK = (
     }
 '''
     + SLICES.replace("def is_node_supported(", "def _reads_no_slice_wrongly(")
-    + """
+    + '''
     def is_node_supported(
         self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
     ) -> bool:
@@ -31,38 +31,85 @@ _CHECK = (
         )
 
     def _is_cut_wrongly(self, node: fx.Node) -> bool:
-        if node.target != exir_ops.edge.aten.convolution.default:
+        """Return whether ExecuTorch makes slices of what the node reads."""
+        if node.target not in self._padding_arguments:
             return False
         shape = get_first_fake_tensor(node.all_input_nodes[0]).shape
+        if not self._is_misread_in_parts(node, shape):
+            return False
+        if node.target != exir_ops.edge.aten.convolution.default:
+            return self._leaves_remainder(node, shape)
         groups = typing.cast(int, node.args[8])
         # one channel a group is a depthwise convolution, which nothing cuts
         is_cut = 1 < groups < shape[1] or (groups > 1 and bool(node.args[6]))
-        return is_cut and shape[0] > 1 and self._is_padded(node)
+        return is_cut or self._leaves_remainder(node, shape)
 
     def _is_misread(self, user: fx.Node, operand: fx.Node) -> bool:
-        return self._is_padded(user) and get_first_fake_tensor(operand).shape[0] > 1
+        return user.target in self._padding_arguments and self._is_misread_in_parts(
+            user, get_first_fake_tensor(operand).shape
+        )
 
-    def _is_padded(self, node: fx.Node) -> bool:
-        argument = self._padding_arguments.get(node.target)
-        if argument is None or len(node.args) <= argument:
-            return False
-        padding = node.args[argument]
+    def _is_misread_in_parts(self, node: fx.Node, shape: torch.Size) -> bool:
+        """Return whether Vela takes apart an operator which is padded."""
         if node.target == exir_ops.edge.aten.convolution.default and node.args[6]:
             return True
-        return any(typing.cast(typing.Sequence[int], padding))
-"""
+        if not any(self._list(node, self._padding_arguments[node.target])):
+            return False
+        if shape[0] > 1:
+            return True
+        if node.target != exir_ops.edge.aten.convolution.default:
+            return False
+        channels = get_first_fake_tensor(node.all_input_nodes[1]).shape[0]
+        return any(dilation > 2 for dilation in self._list(node, 5)) or (
+            1 < shape[1] == node.args[8] < channels
+        )
+
+    def _leaves_remainder(self, node: fx.Node, shape: torch.Size) -> bool:
+        """Return whether the windows do not end where the padded input does."""
+        padding = self._list(node, self._padding_arguments[node.target])
+        if node.target == exir_ops.edge.aten.convolution.default:
+            if node.args[6]:
+                return False
+            kernel = get_first_fake_tensor(node.all_input_nodes[1]).shape[2:]
+            strides, dilations = self._list(node, 3), self._list(node, 5)
+        else:
+            kernel = self._list(node, 1)
+            strides = self._list(node, 2) or kernel
+            dilations = [1] * len(kernel)
+        return any(
+            (size + 2 * pad - dilation * (taps - 1) - 1) % stride != 0
+            for size, pad, dilation, taps, stride in zip(
+                shape[2:], padding, dilations, kernel, strides
+            )
+        )
+
+    @staticmethod
+    def _list(node: fx.Node, argument: int) -> typing.Sequence[int]:
+        if len(node.args) <= argument:
+            return ()
+        return typing.cast(typing.Sequence[int], node.args[argument])
+'''
 )
 
 CORRECTION = Correction(
     name="vela-batched-padded-slice-rejected",
-    entries=("vela-batched-padded-slice", "vela-batched-padded-grouped-conv", "vela-u85-conv-of-padding-drops-input"),
+    entries=(
+        "vela-batched-padded-slice",
+        "vela-batched-padded-grouped-conv",
+        "vela-u85-conv-of-padding-drops-input",
+        "vela-batched-padded-conv-remainder",
+        "vela-batched-padded-pool-remainder",
+        "vela-dilated-padded-conv-of-slice",
+        "vela-u55-transposed-conv-of-slice",
+    ),
     cause=(
-        "Vela 5.1.0 splits a convolution or pooling of several batches into one a batch. Where it reads a SLICE, "
-        "the padding in front is added behind. ExecuTorch cuts the input of a convolution in groups into slices."
+        "Vela 5.1.0 takes a convolution or pooling apart that has several batches, a dilation above 2 or a "
+        "multiplier, or is transposed. Where it reads a SLICE, the padding in front is added behind. ExecuTorch makes "
+        "slices of the input of a convolution in groups, and where windows leave a remainder."
     ),
     change=(
-        "EthosUPartitioner rejects a slice that a padded convolution or pooling with batch > 1 reads, and a padded "
-        "convolution in groups with batch > 1."
+        "EthosUPartitioner rejects a slice that such an operator with padding reads, and such an operator where "
+        "ExecuTorch makes slices of its input."
     ),
     changes=rejected("VelaBatchedPaddedSliceCheck", _CHECK),
     patterns=(
@@ -70,4 +117,5 @@ CORRECTION = Correction(
         ("conv1d|conv2d|conv_transpose2d",),
     ),
     workaround=True,
+    needs=EXPOSED,
 )

@@ -46,6 +46,26 @@ CONSUMERS = '''
 '''
 """A method for checks that look at who reads an operator."""
 
+BESIDE_VIEW = '''
+    def _is_viewed(self, node: fx.Node) -> bool:
+        """Return whether the node's operand has another shape elsewhere."""
+        for operand in node.all_input_nodes:
+            shape = get_first_fake_tensor(operand).shape
+            source = operand
+            while self._moves_data(source):
+                source = source.all_input_nodes[0]
+            if any(view.shape != shape for view in self._shapes(source)):
+                return True
+        return False
+
+    def _shapes(self, node: fx.Node) -> typing.Iterator[torch.Tensor]:
+        """Yield the node's value, and those of all nodes which move it."""
+        yield get_first_fake_tensor(node)
+        for user in filter(self._moves_data, node.users):
+            yield from self._shapes(user)
+'''
+"""A method for checks of operators whose operand has two shapes: a view, and what that reads."""
+
 SLICES = (
     THROUGH
     + CONSUMERS
@@ -77,17 +97,26 @@ SLICES = (
 """Methods for checks of slices, which define _is_misread(user, operand): does Vela take the wrong elements?"""
 
 
+EXPOSED = (
+    "delegate-output-dtype",
+    "unused-inputs-kept",
+    "constant-keeps-quantized-dtype",
+    "avg-pool-zero-point-literal",
+)
+"""What such a workaround needs: corrections of bugs that show where the CPU reads what Ethos-U does not take."""
+
 U55 = "self.tosa_spec.is_U55_subset"
 """The condition of checks for Ethos-U55 and U65 only."""
 
 
-def rejected(name: str, source: str, condition: str = "") -> tuple[Change, ...]:
+def rejected(name: str, source: str, condition: str = "", argument: str = "") -> tuple[Change, ...]:
     """The changes that define a check and give it to the partitioner.
 
     :param source: text of the class ``name``, after ``class``.
     :param condition: a Python expression inside ``EthosUPartitioner.__init__``: when the check is made.
+    :param argument: a Python expression there, too: what the check is made with.
     """
-    adds = f"        self.additional_checks = [*(self.additional_checks or ()), {name}()]\n"
+    adds = f"        self.additional_checks = [*(self.additional_checks or ()), {name}({argument})]\n"
     if condition:
         adds = f"        if {condition}:\n    {adds}"
     imports = f"""\

@@ -1,14 +1,14 @@
-"""``vela-reduction-of-slice-rejected``: a slice that is reduced at once runs on the CPU."""
+"""``vela-reduction-of-slice-rejected``: a slice that is reduced, or a reduction that is joined, runs on the CPU."""
 
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import SLICES, rejected
+from harness.corrections.vela_check import EXPOSED, SLICES, rejected
 
 _CHECK = (
     '''\
-    """Reject slices which a reduction reads: Vela merges axes which are not
-    contiguous in them.
+    """Reject slices which a reduction reads, and reductions which become a part
+    of a tensor: Vela merges axes which are not contiguous in them.
     """
 
     _reductions = (
@@ -17,9 +17,23 @@ _CHECK = (
         exir_ops.edge.aten.sum.dim_IntList,
         exir_ops.edge.aten.mean.dim,
     )
+    _joined_by = (
+        exir_ops.edge.aten.cat.default,
+        exir_ops.edge.aten.constant_pad_nd.default,
+        exir_ops.edge.aten.pad.default,
+    )
 '''
-    + SLICES
+    + SLICES.replace("def is_node_supported(", "def _reads_no_slice_wrongly(")
     + """
+    def is_node_supported(
+        self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
+    ) -> bool:
+        if node.target not in self._reductions:
+            return self._reads_no_slice_wrongly(submodules, node)
+        return not any(
+            user.target in self._joined_by for user, _ in self._consumers(node)
+        )
+
     def _is_misread(self, user: fx.Node, operand: fx.Node) -> bool:
         return user.target in self._reductions
 """
@@ -32,16 +46,20 @@ CORRECTION = Correction(
         "vela-slice-before-unit-reduction",
         "vela-sum-of-slice",
         "vela-u55-softmax-of-slice-segfault",
+        "vela-u55-amax-into-slice",
+        "vela-u85-amax-into-slice",
+        "vela-u85-amax-padded",
     ),
     cause=(
-        "Vela 5.1.0 merges the axes in front of and behind the one that is reduced. Where the operand is a SLICE these "
-        "are not contiguous, and the wrong elements are reduced."
+        "Vela 5.1.0 merges the axes in front of and behind the one that is reduced. Where the operand is a SLICE, or "
+        "the result a part of a CONCAT or PAD, these are not contiguous: wrong elements are reduced or written."
     ),
-    change="EthosUPartitioner rejects a slice that a reduction reads.",
+    change="EthosUPartitioner rejects a slice that a reduction reads, and a reduction that a cat or a padding reads.",
     changes=rejected("VelaReductionOfSliceCheck", _CHECK),
-    patterns=(("slice|chunk|split|narrow|select", "amax|amin|sum|mean|softmax|log_softmax"),),
+    patterns=(
+        ("slice|chunk|split|narrow|select", "amax|amin|sum|mean|softmax|log_softmax"),
+        ("amax|amin|sum|mean", "cat|stack|pad"),
+    ),
     workaround=True,
-    # what Ethos-U does not take is read by the CPU, and may leave full_like alone in a delegate, which then goes on to
-    # where with a constant
-    needs=("delegate-output-dtype", "unused-inputs-kept", "constant-keeps-quantized-dtype"),
+    needs=EXPOSED,
 )

@@ -265,6 +265,7 @@ def test_what_a_correction_needs_is_taken_along(monkeypatch):
         "delegate-output-dtype",
         "unused-inputs-kept",
         "constant-keeps-quantized-dtype",
+        "avg-pool-zero-point-literal",
         "vela-reduction-of-slice-rejected",
     ]
     assert len(chosen(("all",))) == len(chosen(("all", "vela-reduction-of-slice-rejected")))

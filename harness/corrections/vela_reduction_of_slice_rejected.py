@@ -35,6 +35,10 @@ _CHECK = (
         )
 
     def _is_misread(self, user: fx.Node, operand: fx.Node) -> bool:
+        if user.target in TableOps.included_ops():
+            return any(
+                reader.target in self._reductions for reader, _ in self._consumers(user)
+            )
         return user.target in self._reductions
 """
 )
@@ -49,6 +53,7 @@ CORRECTION = Correction(
         "vela-u55-amax-into-slice",
         "vela-u85-amax-into-slice",
         "vela-u85-amax-padded",
+        "vela-u85-amin-of-slice-of-constant-cat",
     ),
     cause=(
         "Vela 5.1.0 merges the axes in front of and behind the one that is reduced. Where the operand is a SLICE, or "

@@ -81,6 +81,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     :param conditions: a finding is this bug if one of them holds at its place.
     :param fingerprints: a finding is this bug if its smallest program has one of them.
     :param harmless: why it does no harm to values worth a line of its own; empty if it does.
+    :param unavoidable: why no workaround keeps its graphs from what gets them wrong; empty if one does, or might.
     :param cause: the entry with the same root cause that gives it its name: one edit of the source ends both.
     """
 
@@ -94,6 +95,7 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     conditions: tuple[Condition, ...] = ()
     fingerprints: tuple[str, ...] = ()
     harmless: str = ""
+    unavoidable: str = ""
     cause: str = ""
     note: str = ""
     lines: dict[str, Expectation] = {}

@@ -61,6 +61,7 @@ def issue_text(cause: Cause, facts: Facts, date: str, applies: Mapping[str, str]
         "more_others": ", ".join(f"`{entry.name}`" for entry in cause.others[_TITLED:]),
         "cause": cause.told,
         "fixes": [_fix(item, facts, (applies or {}).get(item.name, "")) for item in facts.corrections],
+        "unavoidable": cause.head.status.unavoidable,
         "related": list(dict.fromkeys(link for item in (cause.head, *cause.others) for link in item.status.upstream)),
     }
     return rendered("issue.md.jinja", known, facts.script)

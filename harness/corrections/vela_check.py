@@ -108,6 +108,9 @@ EXPOSED = (
 U55 = "self.tosa_spec.is_U55_subset"
 """The condition of checks for Ethos-U55 and U65 only."""
 
+U85 = "not self.tosa_spec.is_U55_subset"
+"""The condition of checks for Ethos-U85 only."""
+
 
 def rejected(name: str, source: str, condition: str = "", argument: str = "") -> tuple[Change, ...]:
     """The changes that define a check and give it to the partitioner.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import U85, rejected
+from harness.corrections.vela_check import EXPOSED, U85, rejected
 
 _OUTPUT = '''
     @staticmethod
@@ -136,4 +136,5 @@ CORRECTION = Correction(
         ("eq|ge|gt|le|lt|ne", "where"),
     ),
     workaround=True,
+    needs=EXPOSED,
 )

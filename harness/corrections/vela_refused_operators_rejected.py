@@ -6,7 +6,7 @@ Vela refuses the whole delegate, so that the model is not lowered at all.
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import U55, U85, rejected
+from harness.corrections.vela_check import EXPOSED, U55, U85, rejected
 
 _U55 = '''\
     """Reject what Vela does not place on Ethos-U55, see SUPPORTED_OPS.md."""
@@ -103,4 +103,5 @@ CORRECTION = Correction(
     ),
     patterns=(("permute|transpose",), ("conv_transpose2d",)),
     workaround=True,
+    needs=EXPOSED,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, THROUGH, U55, U85, rejected
+from harness.corrections.vela_check import CONSUMERS, EXPOSED, THROUGH, U55, U85, rejected
 
 _ALL = '''\
     """Reject transposed convolutions which lose a stride, as their result has
@@ -150,4 +150,5 @@ CORRECTION = Correction(
         ("add|sub|mul|minimum|maximum|rsub|div|var",),
     ),
     workaround=True,
+    needs=EXPOSED,
 )

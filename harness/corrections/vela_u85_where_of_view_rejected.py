@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import BESIDE_VIEW, EXPOSED, THROUGH, rejected
+from harness.corrections.vela_check import BESIDE_VIEW, EXPOSED, THROUGH, U85, rejected
 
 _CHECK = (
     '''\
@@ -29,7 +29,7 @@ CORRECTION = Correction(
         "of another view of it, if a RESHAPE beside them reads it, too."
     ),
     change="For Ethos-U85, EthosUPartitioner rejects where if an operand has another shape elsewhere.",
-    changes=rejected("VelaU85WhereOfViewCheck", _CHECK, "not self.tosa_spec.is_U55_subset"),
+    changes=rejected("VelaU85WhereOfViewCheck", _CHECK, U85),
     patterns=(("where", "view|reshape|flatten"), ("view|reshape|flatten", "where")),
     workaround=True,
     needs=EXPOSED,

@@ -83,16 +83,25 @@ _U85 = (
         self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
     ) -> bool:
         if node.target == exir_ops.edge.aten.convolution.default:
-            sizes = get_first_fake_tensor(node).shape[2:]
-            dilation = typing.cast(list[int], node.args[5])
-            return max(dilation) <= 2 or not all(
-                size == 1 or factor == 1 for size, factor in zip(sizes, dilation)
-            )
+            return not self._is_one_part(node)
         if node.target == exir_ops.edge.aten.avg_pool2d.default:
-            return not (
-                self._is_large_and_padded(node) and self._is_a_part(node)
-            )
+            return not (self._is_large_and_padded(node) and self._is_a_part(node))
         return True
+
+    @staticmethod
+    def _is_one_part(node: fx.Node) -> bool:
+        """Return whether it is dilated along axes of one element only."""
+        sizes = get_first_fake_tensor(node).shape[2:]
+        kernel = get_first_fake_tensor(node.all_input_nodes[1]).shape[2:]
+        dilation = [
+            factor if taps > 1 else 1
+            for factor, taps in zip(typing.cast(list[int], node.args[5]), kernel)
+        ]
+        return (
+            max(dilation) > 2
+            and sizes.numel() > 1
+            and all(1 in pair for pair in zip(sizes, dilation))
+        )
 
     @staticmethod
     def _is_large_and_padded(node: fx.Node) -> bool:

@@ -53,13 +53,23 @@ _RESHAPED = (
         from executorch.backends.arm.constants import DQ_OPS, Q_OPS
 
         for user in node.users:
-            if user.target in self._permuting:
+            if user.target in self._permuting and self._moves(user):
                 return True
             if user.target in (*Q_OPS, *DQ_OPS, *self._reshapes[:3]):
                 same = self._without_ones(get_first_fake_tensor(user)) == shape
                 if same and self._is_permuted(user, shape):
                     return True
         return False
+
+    @staticmethod
+    def _moves(node: fx.Node) -> bool:
+        """Return whether a permute of what the node reads moves elements."""
+        shape = get_first_fake_tensor(node.all_input_nodes[0]).shape
+        dims: typing.Iterable[int] = (0, *range(2, len(shape)), 1)
+        if node.target == exir_ops.edge.aten.permute_copy.default:
+            dims = typing.cast(list[int], node.args[1])
+        order = [dim % len(shape) for dim in dims if shape[dim] != 1]
+        return order != sorted(order)
 
     @staticmethod
     def _without_ones(tensor: torch.Tensor) -> list[int]:

@@ -35,7 +35,8 @@ _CHECK = (
         if node.target not in self._padding_arguments:
             return False
         shape = get_first_fake_tensor(node.all_input_nodes[0]).shape
-        if not self._is_misread_in_parts(node, shape):
+        # The CPU has no kernel of a three-dimensional convolution.
+        if len(shape) > 4 or not self._is_misread_in_parts(node, shape):
             return False
         if node.target != exir_ops.edge.aten.convolution.default:
             return self._leaves_remainder(node, shape)

@@ -102,7 +102,6 @@ EXPOSED = (
     "unused-inputs-kept",
     "constant-keeps-quantized-dtype",
     "avg-pool-zero-point-literal",
-    "noop-output-not-delegated",
 )
 """What such a workaround needs: corrections of bugs that show where the CPU reads what Ethos-U does not take."""
 

@@ -57,9 +57,9 @@ _CHECK = (
     def _is_misplaced(self, node: fx.Node) -> bool:
         if node.target == exir_ops.edge.aten.convolution.default:
             # A depthwise convolution with a multiplier becomes several.
+            shape = get_first_fake_tensor(node).shape
             channels = get_first_fake_tensor(node.all_input_nodes[0]).shape[1]
-            results = get_first_fake_tensor(node).shape[1]
-            return 1 < channels == node.args[8] < results
+            return len(shape) < 5 and 1 < channels == node.args[8] < shape[1]
         if not self.is_u55:
             # The last of a chain of elementwise operators.
             return node.target in self._elementwise and any(
@@ -67,6 +67,12 @@ _CHECK = (
                 for producer in self._producers(node)
             )
         if node.target in self._activations:
+            # Without Q/DQ between them, the activation is a part of the convolution.
+            if node.all_input_nodes[0].target in (
+                exir_ops.edge.aten.convolution.default,
+                exir_ops.edge.aten.linear.default,
+            ):
+                return False
             return any(
                 producer.target in self._transposed
                 for producer in self._producers(node)

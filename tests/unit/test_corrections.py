@@ -267,7 +267,6 @@ def test_what_a_correction_needs_is_taken_along(monkeypatch):
         "unused-inputs-kept",
         "constant-keeps-quantized-dtype",
         "avg-pool-zero-point-literal",
-        "noop-output-not-delegated",
         "vela-reduction-of-slice-rejected",
     ]
     assert len(chosen(("all",))) == len(chosen(("all", "vela-reduction-of-slice-rejected")))

@@ -83,7 +83,9 @@ _U85 = (
         self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
     ) -> bool:
         if node.target == exir_ops.edge.aten.convolution.default:
-            return not self._is_one_part(node)
+            # The CPU has no kernel of a three-dimensional convolution.
+            is_flat = get_first_fake_tensor(node).dim() < 5
+            return not (is_flat and self._is_one_part(node))
         if node.target == exir_ops.edge.aten.avg_pool2d.default:
             return not (self._is_large_and_padded(node) and self._is_a_part(node))
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, EXPOSED, THROUGH, rejected
+from harness.corrections.vela_check import ACTIVATIONS, CONSUMERS, EXPOSED, THROUGH, rejected
 
 _CHECK = (
     '''\
@@ -11,13 +11,9 @@ _CHECK = (
     that it reshapes, or that a view reshapes: the output keeps another shape.
     """
 
-    _activations = (
-        *TableOps.included_ops(),
-        exir_ops.edge.aten.relu.default,
-        exir_ops.edge.aten.hardtanh.default,
-        exir_ops.edge.aten.clamp.default,
-        exir_ops.edge.aten.clamp.Tensor,
-    )
+'''
+    + ACTIVATIONS
+    + """\
     _reductions = (
         exir_ops.edge.aten.amax.default,
         exir_ops.edge.aten.amin.default,
@@ -30,7 +26,7 @@ _CHECK = (
         exir_ops.edge.aten.max_pool2d.default,
         exir_ops.edge.aten.max_pool2d_with_indices.default,
     )
-'''
+"""
     + THROUGH
     + CONSUMERS
     + '''

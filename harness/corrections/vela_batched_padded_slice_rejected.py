@@ -6,7 +6,7 @@ A convolution in groups reads slices, too: a pass cuts its input into them, so t
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import EXPOSED, SLICES, rejected
+from harness.corrections.vela_check import EXPOSED, SLICES_TOO, rejected
 
 _CHECK = (
     '''\
@@ -21,7 +21,7 @@ _CHECK = (
         exir_ops.edge.aten.max_pool2d_with_indices.default: 3,
     }
 '''
-    + SLICES.replace("def is_node_supported(", "def _reads_no_slice_wrongly(")
+    + SLICES_TOO
     + '''
     def is_node_supported(
         self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node

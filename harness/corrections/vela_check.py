@@ -46,6 +46,37 @@ CONSUMERS = '''
 '''
 """A method for checks that look at who reads an operator."""
 
+ACTIVATIONS = """\
+    _activations = (
+        *TableOps.included_ops(),
+        exir_ops.edge.aten.relu.default,
+        exir_ops.edge.aten.hardtanh.default,
+        exir_ops.edge.aten.clamp.default,
+        exir_ops.edge.aten.clamp.Tensor,
+    )
+"""
+"""What Vela fuses into the operator before it."""
+
+BINARY = """\
+    targets = (
+        exir_ops.edge.aten.add.Tensor,
+        exir_ops.edge.aten.sub.Tensor,
+        exir_ops.edge.aten.mul.Tensor,
+        exir_ops.edge.aten.minimum.default,
+        exir_ops.edge.aten.maximum.default,
+    )
+"""
+"""Elementwise operators of two operands."""
+
+JOINED = """\
+    _joined_by = (
+        exir_ops.edge.aten.cat.default,
+        exir_ops.edge.aten.constant_pad_nd.default,
+        exir_ops.edge.aten.pad.default,
+    )
+"""
+"""What makes its operand a part of a larger tensor."""
+
 BESIDE_VIEW = '''
     def _is_viewed(self, node: fx.Node) -> bool:
         """Return whether the node's operand has another shape elsewhere."""
@@ -95,6 +126,9 @@ SLICES = (
 '''
 )
 """Methods for checks of slices, which define _is_misread(user, operand): does Vela take the wrong elements?"""
+
+SLICES_TOO = SLICES.replace("def is_node_supported(", "def _reads_no_slice_wrongly(")
+"""The same for checks that look at other operators as well, and call it from an is_node_supported of their own."""
 
 
 EXPOSED = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, EXPOSED, THROUGH, U55, rejected
+from harness.corrections.vela_check import ACTIVATIONS, CONSUMERS, EXPOSED, JOINED, THROUGH, U55, rejected
 
 _CHECK = (
     '''\
@@ -11,18 +11,10 @@ _CHECK = (
     without the offset or the strides of their part.
     """
 
-    _joined_by = (
-        exir_ops.edge.aten.cat.default,
-        exir_ops.edge.aten.constant_pad_nd.default,
-        exir_ops.edge.aten.pad.default,
-    )
-    _activations = (
-        *TableOps.included_ops(),
-        exir_ops.edge.aten.relu.default,
-        exir_ops.edge.aten.hardtanh.default,
-        exir_ops.edge.aten.clamp.default,
-        exir_ops.edge.aten.clamp.Tensor,
-    )
+'''
+    + JOINED
+    + ACTIVATIONS
+    + """\
     _elementwise = (
         exir_ops.edge.aten.abs.default,
         exir_ops.edge.aten.neg.default,
@@ -43,7 +35,7 @@ _CHECK = (
     def __init__(self, is_u55: bool) -> None:
         super().__init__()
         self.is_u55 = is_u55
-'''
+"""
     + THROUGH
     + CONSUMERS
     + '''

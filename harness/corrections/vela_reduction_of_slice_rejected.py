@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import EXPOSED, SLICES, rejected
+from harness.corrections.vela_check import EXPOSED, JOINED, SLICES_TOO, rejected
 
 _CHECK = (
     '''\
@@ -17,13 +17,9 @@ _CHECK = (
         exir_ops.edge.aten.sum.dim_IntList,
         exir_ops.edge.aten.mean.dim,
     )
-    _joined_by = (
-        exir_ops.edge.aten.cat.default,
-        exir_ops.edge.aten.constant_pad_nd.default,
-        exir_ops.edge.aten.pad.default,
-    )
 '''
-    + SLICES.replace("def is_node_supported(", "def _reads_no_slice_wrongly(")
+    + JOINED
+    + SLICES_TOO
     + """
     def is_node_supported(
         self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import CONSUMERS, EXPOSED, THROUGH, U55, U85, rejected
+from harness.corrections.vela_check import BINARY, CONSUMERS, EXPOSED, THROUGH, U55, U85, rejected
 
 _ALL = '''\
     """Reject transposed convolutions which lose a stride, as their result has
@@ -33,19 +33,15 @@ _ALL = '''\
         return True
 '''
 
-_U55 = '''\
+_U55 = (
+    '''\
     """Reject casts to a narrower type, which Vela makes saturate, and operands
     of one element that are no constants, for which it leaves no buffer.
     """
 
-    targets = (
-        exir_ops.edge.aten.add.Tensor,
-        exir_ops.edge.aten.sub.Tensor,
-        exir_ops.edge.aten.mul.Tensor,
-        exir_ops.edge.aten.minimum.default,
-        exir_ops.edge.aten.maximum.default,
-    )
-
+'''
+    + BINARY
+    + '''
     def is_node_supported(
         self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
     ) -> bool:
@@ -69,6 +65,7 @@ _U55 = '''\
             return node.name.startswith(("p_", "b_", "c_", "_"))
         return all(self._is_constant(operand) for operand in node.all_input_nodes)
 '''
+)
 
 _U85 = (
     '''\

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from harness.corrections.correction import Correction
-from harness.corrections.vela_check import U55, rejected
+from harness.corrections.vela_check import BINARY, U55, rejected
 
-_CHECK = '''\
+_CHECK = (
+    '''\
     """Reject elementwise operators of five axes whose first operand has one
     element: on Ethos-U55, Vela reads it as a whole tensor.
     """
 
-    targets = (
-        exir_ops.edge.aten.add.Tensor,
-        exir_ops.edge.aten.sub.Tensor,
-        exir_ops.edge.aten.mul.Tensor,
-        exir_ops.edge.aten.minimum.default,
-        exir_ops.edge.aten.maximum.default,
-    )
-
+'''
+    + BINARY
+    + """
     def is_node_supported(
         self, submodules: typing.Mapping[str, torch.nn.Module], node: fx.Node
     ) -> bool:
@@ -26,7 +22,8 @@ _CHECK = '''\
         output = get_first_fake_tensor(node)
         first = get_first_fake_tensor(node.args[0])
         return output.dim() < 5 or first.numel() != 1 or output.numel() == 1
-'''
+"""
+)
 
 CORRECTION = Correction(
     name="vela-u55-rank5-scalar-first-rejected",

@@ -174,6 +174,14 @@ def test_a_short_patch_stands_in_the_page():
     assert patches(made) == {}
 
 
+@pytest.mark.parametrize(("name", "says"), [("vela-blockdep-transposed", True), ("vela-batched-padded-slice", False)])
+def test_a_page_says_why_there_can_be_no_workaround(name, says):
+    cause = Cause(entry(name))
+    text = issue_text(cause, facts(cause), "2026-11-27")
+    assert (f"**No workaround in ExecuTorch**: {cause.head.status.unavoidable}\n" in text) == says
+    assert ("No workaround" in text) == says
+
+
 def test_a_page_for_vela_has_the_graph_the_command_and_the_wrong_step():
     cause = Cause(entry("vela-batched-padded-slice"))
     tosa = (cause.head.folder / "lowered_module_0.tosa").read_bytes()

@@ -1,13 +1,10 @@
 """``crash``: an exception at any stage, a native death, or an invalid answer of an engine.
 
-The signature is what stays equal while a case shrinks: exception type, message without names and
-numbers, stage, pass, last upstream frame. What fails in plain eager is not upstream's: the runner
-rejects such a case before any oracle sees it.
+The signature (``harness.evidence.signatures``) is what stays equal while a case shrinks. What fails in plain eager is
+not upstream's: the runner rejects such a case before any oracle sees it.
 """
 
 from __future__ import annotations
-
-import re
 
 from harness.artifacts.tosa import decode_tosa
 from harness.case.case import Graph
@@ -15,36 +12,11 @@ from harness.case.place import Place
 from harness.evidence.inspection.surroundings import case_place
 from harness.evidence.observation import CRASH, Failure, LoweringRecord, Mismatch, Observation, Oracle, headline
 from harness.evidence.references import EAGER, RUNTIME
+from harness.evidence.signatures import normalized, signature
 from harness.evidence.undefined import not_a_number, written_twice
 from harness.triage.unjudged.execution import of_failures
 
-SIGNATURE_LENGTH = 120
 UNPREDICTABLE = "TOSA_UNPREDICTABLE"
-_SET = re.compile(r"\{([^{}]*)\}")
-_SUBSTITUTIONS = (
-    (re.compile(r"TOSA-\d[\d.]*(?:\+\w+)*"), "TOSA"),  # the target's profile is not part of the cause
-    (re.compile(r"0x[0-9a-fA-F]+"), "H"),
-    (re.compile(r"(?:/[\w.+-]+){2,}"), "PATH"),
-    (re.compile(r"\b(?:getitem|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b"), "NAME"),
-    (re.compile(r"\b[nxk]\d+\b"), "NAME"),
-    (re.compile(r"\bs\d+\b"), "N"),  # a size that torch.export took for a symbol
-    (re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
-    (re.compile(r"(?:N, )+N"), "N"),
-    (re.compile(r"\s+"), " "),
-)
-
-
-def normalized(message: str) -> str:
-    """A message without addresses, paths, node names, numbers and line breaks; sets print in any order, here in one."""
-    text = _SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", headline(message))
-    for pattern, replacement in _SUBSTITUTIONS:
-        text = pattern.sub(replacement, text)
-    return text.strip()[:SIGNATURE_LENGTH]
-
-
-def signature(failure: Failure) -> str:
-    """What identifies the cause of a failure, independent of the case's names and sizes."""
-    return "|".join((failure.type, normalized(failure.message), failure.frame or "-"))
 
 
 def _call(failure: Failure, record: LoweringRecord) -> str:

@@ -21,9 +21,9 @@ from harness.case.wording import counted_as
 from harness.compat.snapshots import PassTrace
 from harness.ethosu.equivalence import payload_difference
 from harness.evidence.observation import DelegateRecord, Mismatch, Observation, Oracle, headline
+from harness.evidence.signatures import signature
 from harness.pipeline.probes.graphs import differences
 from harness.pipeline.probes.results import Repeated
-from oracles.crash import signature
 
 
 def judge(observation: Observation) -> list[Mismatch]:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from generators.tosa_graph import (
     CHANNELS,
     MANTISSAS,
-    NOT_U85,
     NUMBER,
     ONLY_U85,
     PROPAGATE,
@@ -219,7 +218,7 @@ def _depthwise(draw: Draw, graph: TosaGraph, value: Value) -> Value:
 def _transpose_conv(draw: Draw, graph: TosaGraph, value: Value) -> Value:
     batch, height, width, channels = value.shape
     kernel = [choose(draw, (3, 2, 1, 4, 5)) for _ in range(2)]
-    stride = choose(draw, ((2, 2), (1, 1)))
+    stride = choose(draw, ((2, 2), (1, 1), (3, 3), (1, 2), (2, 1), (3, 1)) if graph.u85 else ((2, 2), (1, 1)))
     pads: list[tuple[int, int]] = []
     for size, reach, step in zip((height, width), kernel, stride, strict=True):
         before, after = (choose(draw, (0, 0, -1, 1, -(reach - 1), 2)) for _ in range(2))
@@ -351,10 +350,6 @@ def _window(value: Value) -> bool:
     return value.quantized and value.rank == 4
 
 
-def _small_int8(value: Value) -> bool:
-    return value.dtype == "INT8" and value.rank == 4 and value.small
-
-
 def _one_batch(value: Value) -> bool:
     return _window(value) and value.shape[0] == 1
 
@@ -364,12 +359,8 @@ TOSA_OPERATORS = of_kind(
     TosaOperator("conv2d", _window, _conv2d),
     TosaOperator("linear", _window, _pointwise),
     TosaOperator("depthwise-conv2d", _window, _depthwise),
-    # int16 of these two is refused for Ethos-U55 and U65 although SUPPORTED_OPS.md of Vela 5.1.0 has it: the corpus
-    # entry u55-int16-conv-transpose-vela
-    TosaOperator("transpose-conv2d", lambda value: _window(value) and value.small, _transpose_conv, ONLY_U85),
-    TosaOperator("transpose-conv2d-int8", _small_int8, _transpose_conv, NOT_U85),
-    TosaOperator("conv3d", lambda value: value.quantized and value.rank == 5, _conv3d, ONLY_U85),
-    TosaOperator("conv3d-int8", lambda value: value.dtype == "INT8" and value.rank == 5, _conv3d, NOT_U85),
+    TosaOperator("transpose-conv2d", lambda value: _window(value) and value.small, _transpose_conv),
+    TosaOperator("conv3d", lambda value: value.quantized and value.rank == 5, _conv3d),
     TosaOperator("matmul", lambda value: value.dtype == "INT8" and value.rank == 3, _matmul),
     TosaOperator("matmul-int16", lambda value: value.dtype == "INT16" and value.rank == 3, _matmul, ONLY_U85),
     TosaOperator("avg-pool2d", _one_batch, _avg_pool),

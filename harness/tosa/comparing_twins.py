@@ -27,8 +27,8 @@ from harness.locate.divergence.difference import difference
 from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
 from harness.tosa.findings import digest
 from harness.tosa.inputs import draws
-from harness.tosa.judging import PROGRAM, Announce, Compile, Judged, judge
-from harness.tosa.program import Program, lines
+from harness.tosa.judging import Announce, Compile, Judged, judge
+from harness.tosa.program import PROGRAM, Program, lines
 from harness.tosa.translating import to_flatbuffer
 from harness.tosa.twins import Twin, twins_of
 

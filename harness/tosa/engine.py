@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from harness.compat.velas import use_vela
+from harness.evidence.observation import CRASH
 from harness.tosa.children import MEMORY, PATIENCE, Children, Ended, Said, Say
 from harness.tosa.findings import death, finding_of
 from harness.tosa.judging import Judged, Outcome, judge
@@ -48,6 +49,11 @@ class Result(msgspec.Struct, frozen=True):
     seconds: dict[str, float] = {}
     findings: tuple[Finding, ...] = ()
     program: Program | None = None
+
+    def without(self, oracle: str) -> str:
+        """What it says of a finding of this oracle that it does not have: ``no``, or why that cannot be told."""
+        stopped = oracle != CRASH and any(item.oracle == CRASH for item in self.findings)
+        return "refused" if stopped else "no" if self.outcome in ("clean", "finding") else self.outcome
 
 
 class _At(msgspec.Struct, frozen=True, tag=True):

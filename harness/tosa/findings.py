@@ -10,9 +10,8 @@ import hashlib
 
 from harness.artifacts.tosa import decode_tosa
 from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.observation import Mismatch
-from harness.tosa.judging import PROGRAM
-from harness.tosa.program import Program, chain, encode
+from harness.evidence.observation import CRASH, Mismatch
+from harness.tosa.program import PROGRAM, Program, chain, encode
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import NO_OUTPUT, VELA_STAGE, bucket_of
 from harness.triage.findings import Finding
@@ -51,7 +50,7 @@ def death(program: Program, how: str) -> Mismatch:
     """
     block = decode_tosa(to_flatbuffer(program)).main
     return Mismatch(
-        oracle="crash",
+        oracle=CRASH,
         kind="exception",
         stage=VELA_STAGE,
         message=f"{PROGRAM}: Vela ended with {how} while it compiled {' -> '.join(chain(program))}",

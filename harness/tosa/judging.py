@@ -1,10 +1,11 @@
 """One program on one accelerator: compile, run on the model and on the reference, and say what is wrong.
 
 What is judged: outputs bit for bit on every set of inputs, everything that can be read from the stream, the payload's
-tables against the TOSA graph, and that a second compilation gives the same program for the NPU. What the reference
-model calls unpredictable or invalid is no finding and is counted; so is what Vela refuses and what the model does not
-implement. A finding is judged twice, from a new compilation, the second time without the inputs on which a product of
-int32 numbers overflows; what shows only once is counted as unrepeated.
+tables against the TOSA graph, that a second compilation gives the same program for the NPU, and that Vela compiles what
+its own list of supported operators promises (``harness.tosa.documented``). What the reference model calls unpredictable
+or invalid is no finding and is counted; so is what Vela refuses beyond its list, and what the model does not implement.
+A finding is judged twice, from a new compilation, the second time without the inputs on which a product of int32
+numbers overflows; what shows only once is counted as unrepeated.
 
 Native code that dies takes this process with it: ``harness.tosa.engine`` runs this in children and makes findings of
 their deaths.
@@ -30,14 +31,13 @@ from harness.locate.delegate_mismatches import VELA, stopped_stream, wrong_strea
 from harness.locate.divergence import DelegateComparison, Draw, compare_delegate, examined, tensors_of_steps
 from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
 from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
+from harness.tosa.documented import beyond, refusal
 from harness.tosa.inputs import draws
 from harness.tosa.overflow import product_overflows
-from harness.tosa.program import Program
+from harness.tosa.program import PROGRAM, Program
 from harness.tosa.translating import to_flatbuffer
 
 Outcome = Literal["clean", "finding", "refused", "invalid", "unjudged", "unrepeated"]
-PROGRAM = "program"
-"""What messages call the delegate."""
 Seconds = dict[str, float]
 Compile = Callable[[bytes, str], VelaPayload]
 Announce = Callable[..., None]
@@ -48,8 +48,8 @@ Announce = Callable[..., None]
 class Judged:
     """What came of one program.
 
-    :param outcome: ``refused`` by Vela, ``invalid`` by the reference model, ``unjudged`` (the model does not implement
-        something), ``unrepeated`` (what was wrong the first time was not the second time).
+    :param outcome: ``refused`` by Vela beyond what it lists, ``invalid`` by the reference model, ``unjudged`` (the
+        model does not implement something), ``unrepeated`` (what was wrong the first time was not the second time).
     :param why: in Vela's, the reference model's or the model's own words.
     :param refused_draws: sets of inputs on which the reference model called the result unpredictable.
     :param seconds: processor time by stage.
@@ -91,6 +91,8 @@ def judge(
     if not vetted and (why := _invalid(tosa, sets, announce, seconds)):
         return Judged("invalid", why, seconds=seconds)
     found = _once(tosa, accelerator, sets, compile_tosa, announce, seconds)
+    if found.outcome == "refused":
+        return replace(_against_the_list(program, accelerator, found.why), seconds=seconds)
     if found.outcome != "finding":
         return replace(found, seconds=seconds)
     with _timed(seconds, "again"):
@@ -152,6 +154,13 @@ def _refused(tosa: bytes, sets: Sequence[Draw], words: str, seconds: Seconds) ->
     except (ReferenceModelError, ValueError) as error:
         return "invalid", str(error)
     return "refused", words
+
+
+def _against_the_list(program: Program, accelerator: str, words: str) -> Judged:
+    """A refusal is a finding where Vela's own list promises the program."""
+    if limit := beyond(program, accelerator_named(accelerator).u85):
+        return Judged("refused", f"{words} (beyond Vela's list, {limit})")
+    return Judged("finding", "", (refusal(program, words),))
 
 
 def _invalid(tosa: bytes, sets: Sequence[Draw], announce: Announce, seconds: Seconds) -> str:

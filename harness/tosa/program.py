@@ -23,6 +23,8 @@ from harness.case.errors import BadInput
 from harness.case.traits import TOSA_EVERYWHERE
 
 SHAPE = "SHAPE"
+PROGRAM = "program"
+"""What messages call the delegate, where there is nothing but a program."""
 BITS = {"BOOL": 1, "INT4": 4, "INT8": 8, "INT16": 16, "INT32": 32, "INT48": 48, SHAPE: 64}
 BOUNDS = ("MinVal", "MaxVal")
 Attribute = int | bool | tuple[int, ...]

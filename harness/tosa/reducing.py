@@ -52,6 +52,7 @@ class Aim:
 
     :param ops: the operators at the finding's place; none if it could not be told.
     :param near: the operators of the whole place.
+    :param words: the bucket of a death or a refusal, of which nothing but the words tells what it is.
     """
 
     oracle: str
@@ -59,6 +60,7 @@ class Aim:
     target: str
     ops: tuple[str, ...]
     near: frozenset[str] = frozenset()
+    words: str = ""
 
     def met_by(self, finding: Finding) -> bool:
         """Is this the same kind of finding at the same kind of place?"""
@@ -73,7 +75,8 @@ class Aim:
         return self._is_alike(finding) and set(self.ops) - _PASSED_OVER <= set(program.ops)
 
     def _is_alike(self, finding: Finding) -> bool:
-        return (finding.oracle, finding.kind, finding.target) == (self.oracle, self.kind, self.target)
+        alike = (finding.oracle, finding.kind, finding.target) == (self.oracle, self.kind, self.target)
+        return alike and self.words in ("", finding.bucket)
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,9 @@ class Reduced:
 def aim_of(finding: Finding) -> Aim:
     """What a reduction of a finding keeps. Of a death it is no operator: its place is the whole program."""
     near = frozenset() if finding.place is None else frozenset(item.op for item in finding.place.operators)
-    ops = () if finding.oracle == CRASH else ops_of(finding.place)
-    return Aim(finding.oracle, finding.kind, finding.target, ops, near)
+    if finding.oracle == CRASH:
+        return Aim(finding.oracle, finding.kind, finding.target, (), near, finding.bucket)
+    return Aim(finding.oracle, finding.kind, finding.target, ops_of(finding.place), near)
 
 
 def ops_of(place: Place | None) -> tuple[str, ...]:
@@ -246,7 +250,7 @@ def _died(so_far: _SoFar, terms: _Terms, at: _At, how: str) -> None:
     if at.stage == REFERENCE or terms.aim.oracle != CRASH:
         return
     found = finding_of(death(at.program, how), at.program, terms.aim.target, "")
-    if terms.aim.nearly_met_by(found, at.program) and terms.same(found) and found.bucket == so_far.finding.bucket:
+    if terms.aim.nearly_met_by(found, at.program) and terms.same(found):
         so_far.program, so_far.finding, so_far.kept = at.program, found, so_far.kept + 1
 
 

@@ -31,14 +31,14 @@ _Kind = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Seen:
-    outcome: str
+    result: Result
     findings: Mapping[_Kind, Finding]
 
     def state(self, kind: _Kind) -> str:
         """``yes``, ``no``, or why that cannot be told."""
         if kind in self.findings:
             return "yes"
-        return "no" if self.outcome in ("clean", "finding") else self.outcome
+        return self.result.without(kind[0])
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Versions:
         if result.accelerator:
             found = {(item.oracle, item.kind): item for item in tally.findings[before:]}
             key = (result.accelerator, result.block, result.place)
-            self._seen.setdefault(version, {})[key] = _Seen(result.outcome, found)
+            self._seen.setdefault(version, {})[key] = _Seen(result, found)
 
     def blocks(self, version: str) -> int:
         """How many blocks a version came to."""

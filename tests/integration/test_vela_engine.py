@@ -17,10 +17,10 @@ from harness.cli.command import main
 from harness.ethosu.accelerator import accelerator_named
 from harness.reports.vela import concluding
 from harness.tosa.causes import Causes
-from harness.tosa.compiling import compile_flatbuffer
+from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
 from harness.tosa.engine import BLOCK, Plan, run
 from harness.tosa.judging import Judged, judge
-from harness.tosa.program import Operator, Program, Tensor, encode
+from harness.tosa.program import Fill, Operator, Program, Tensor, encode
 from harness.tosa.tally import VelaTally
 from harness.tosa.translating import from_flatbuffer, to_flatbuffer
 from harness.triage.corpus import corpus_folders, default_corpus, entries
@@ -88,6 +88,31 @@ def test_two_compilations_that_differ_are_a_finding():
 
     found = judge(CLAMP, "ethos-u55-128", compile_tosa=planted(changing))
     assert [(item.oracle, item.kind) for item in found.mismatches] == [("deterministic", "payload differs")]
+
+
+def refusing(tosa: bytes, accelerator: str) -> VelaPayload:
+    raise VelaRefusal("Non-passthrough operation (Clamp) could not run on NPU")
+
+
+def test_a_refusal_of_what_vela_lists_is_a_finding_and_of_what_it_does_not_list_is_counted():
+    found = judge(CLAMP, "ethos-u55-128", compile_tosa=refusing)
+    assert found.outcome == "finding"
+    [mismatch] = found.mismatches
+    assert (mismatch.oracle, mismatch.stage, str(mismatch.place)) == ("crash", "vela", "INPUT -> [CLAMP]")
+    table = Program(
+        (Tensor("x", (1, 4), "INT16"), Tensor("t", (513,), "INT16", Fill("same", 7, 7)), Tensor("y", (1, 4), "INT32")),
+        (Operator("TABLE", ("x", "t"), ("y",)),),
+        ("x",),
+        ("y",),
+    )
+    found = judge(table, "ethos-u55-128", compile_tosa=refusing)
+    assert (found.outcome, found.mismatches) == ("refused", ())
+    assert found.why.endswith("(beyond Vela's list, TABLE: INT16)")
+
+
+def test_a_refusal_of_an_invalid_program_says_nothing():
+    wrong = msgspec.structs.replace(CLAMP, tensors=(CLAMP.tensors[0], Tensor("y", (1, 4, 4, 7), "INT8")))
+    assert judge(wrong, "ethos-u55-128", compile_tosa=refusing).outcome == "invalid"
 
 
 def dying(how: str):

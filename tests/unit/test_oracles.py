@@ -16,9 +16,9 @@ from harness.evidence.observation import (
     headline,
     oracles,
 )
+from harness.evidence.signatures import normalized
 from harness.tosa.program import Program, Tensor
 from harness.tosa.translating import to_flatbuffer
-from oracles.crash import normalized
 from tests.unit.observations import CASE, observation
 
 

@@ -50,6 +50,22 @@ def result(place: int, *kinds: str, outcome: str = "") -> Result:
     return Result(0, place, "ethos-u55-128", 1, said, findings=found, program=Program((), (), (), ()))
 
 
+def test_a_version_that_refuses_or_dies_says_nothing_of_wrong_values():
+    died = Finding(
+        bucket="v1/crash/exception/vela/-/ethos-u55/RuntimeError|refused|-",
+        oracle="crash",
+        kind="exception",
+        target="ethos-u55-128",
+        stage="vela",
+        message="m",
+        case="",
+    )
+    stopped = Result(0, 0, "ethos-u55-128", 1, "finding", findings=(died,))
+    assert (stopped.without("stream"), stopped.without("crash")) == ("refused", "no")
+    assert result(0, "overlap").without("numeric") == "no"
+    assert result(0, outcome="unjudged").without("numeric") == "unjudged"
+
+
 def test_findings_of_versions_are_joined_by_program_and_kind():
     versions = Versions({"5.1.0": VelaTally(), "5.2.0": VelaTally()})
     versions.add("5.1.0", result(0, "overlap", "hazard"))

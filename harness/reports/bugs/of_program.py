@@ -35,6 +35,7 @@ from harness.reports.bugs.script import environment
 from harness.tosa.causes import Cause
 from harness.tosa.children import Children, Ended, Say, Work
 from harness.tosa.compiling import compile_flatbuffer
+from harness.tosa.documented import is_refusal
 from harness.tosa.inputs import draws
 from harness.tosa.program import Program, chain, encode, lines
 from harness.tosa.translating import to_flatbuffer
@@ -128,6 +129,7 @@ def write_program_bug(
         "wanted": _wanted(program, finding),
         "executed": "" if done is None else _shown(done),
         "crash": finding.oracle == CRASH,
+        "refused": is_refusal(finding),
         "states": states or {vela: "yes"},
         "emitted": emitted,
         "notes": [*_notes(program), *_reduction(cause)],

@@ -71,6 +71,24 @@ def test_the_facts_of_windows_and_movement():
     assert {"last_kept": 0, "ones_only": 0, "output": 1, "kept": 1}.items() <= facts["RESHAPE"].items()
 
 
+@pytest.mark.parametrize(
+    ("size", "attributes", "skips"),
+    [
+        (4, {"Kernel": (1, 1), "Stride": (2, 1)}, 1),
+        (4, {"Kernel": (2, 2), "Stride": (2, 2)}, 0),
+        (4, {"Kernel": (2, 2), "Stride": (3, 3)}, 1),
+        (1, {"Kernel": (1, 1), "Stride": (2, 2)}, 0),
+    ],
+)
+def test_a_window_skips_what_lies_between_kernels_that_its_stride_puts_apart(size, attributes, skips):
+    shapes = {"x": (1, 2 * size, 2 * size, 3), "y": (1, size, size, 3)}
+    tensors = {name: TosaTensor(name, shape, "INT8") for name, shape in shapes.items()}
+    pool = TosaOperator(0, "MAX_POOL2D", ("x",), ("y",), {"Pad": (0, 0, 0, 0), **attributes})
+    place = tosa_place(TosaBlock("main", ("x",), ("y",), (pool,), tensors), ["y"], {})
+    assert place is not None
+    assert place.operators[1].facts["skips"] == skips
+
+
 @pytest.mark.parametrize(("back", "undoes"), [((0, 2, 3, 1), 1), ((0, 3, 1, 2), 0)])
 def test_a_transpose_may_undo_those_in_front_of_it(back, undoes):
     block = graph()

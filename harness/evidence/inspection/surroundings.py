@@ -13,7 +13,8 @@ that is no flag is a constant of equal steps); an upsample that is given factors
 where that is not the factor).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
-what an OutPad cuts away), ``taps``, ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
+what an OutPad cuts away), ``taps``, ``skips`` (1 if no window reads some rows or columns, as the stride is larger than
+what the kernel covers), ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
 and width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
 0). CONV3D has ``planewise`` (along its depth one tap, stride 1 and no padding), TRANSPOSE_CONV2D ``turned_pad`` (the
 padding in front of the convolution that it turns into, the larger of both axes). Reductions and joins have ``axis``
@@ -302,6 +303,7 @@ def _window_facts(
         kernel = weights[:2] if operator.op == "DEPTHWISE_CONV2D" else weights[1:-1]
         multiplier = weights[-1] if operator.op == "DEPTHWISE_CONV2D" else 1
     strides = tuple(attributes.get("Stride", ()))
+    dilations = tuple(attributes.get("Dilation", ())) or (1,) * len(kernel)
     pad = tuple(attributes.get("Pad", attributes.get("OutPad", ())))
     plane: dict[str, Fact] = {}
     if operator.op == "CONV3D":
@@ -313,12 +315,19 @@ def _window_facts(
         "kernel": max(kernel, default=1),
         "taps": math.prod(kernel),
         "stride": max(strides, default=1),
-        "dilation": max(attributes.get("Dilation", ()), default=1),
+        "dilation": max(dilations, default=1),
         "pad": sum(pad),
         "pad_before": sum(max(item, 0) for item in pad[::2]),
         "channels": shape[-1],
         "out_channels": result[-1],
         "multiplier": multiplier,
+        "skips": int(
+            operator.op != "TRANSPOSE_CONV2D"
+            and any(
+                size > 1 and step > (taps - 1) * apart + 1
+                for size, step, taps, apart in zip(result[1:-1], strides, kernel, dilations, strict=False)
+            )
+        ),
         "narrow": min(result[1:-1], default=1),
         "narrow_stride": max((step for step, size in zip(strides, result[1:-1], strict=False) if size == 1), default=0),
     }

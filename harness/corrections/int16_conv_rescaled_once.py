@@ -41,5 +41,5 @@ CORRECTION = Correction(
             "add|sub|rsub|mul|minimum|maximum|eq|ne|ge|gt|le|lt|abs|sum|mean|where|softmax",
         ),
     ),
-    needs=("qmin-clamped",),  # the INT16 codes that are read then have a bound
+    needs=("qmin-clamped", "neg-rescaled"),  # what Vela refused comes as far: INT16 codes with a bound, and a neg
 )

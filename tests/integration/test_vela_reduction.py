@@ -3,13 +3,15 @@
 import os
 import signal
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 import pytest
 
+from harness.artifacts.tosa import decode_tosa
 from harness.artifacts.vela import VelaPayload
 from harness.tosa.causes import Reducer
-from harness.tosa.compiling import compile_flatbuffer
+from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
 from harness.tosa.engine import Plan, run
 from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor
@@ -194,6 +196,21 @@ def test_a_death_keeps_no_operator_that_it_does_not_need():
     assert found is not None
     assert found.ended
     assert found.program.ops == ("TRANSPOSE",)
+
+
+@pytest.mark.parametrize("op", ["TRANSPOSE", "REVERSE"])
+def test_a_refusal_does_not_become_another_one(op: str):
+    def refusing(tosa: bytes, accelerator: str) -> VelaPayload:
+        seen = [item.op for item in decode_tosa(tosa).main.operators]
+        named = next((name for name in (op, "TRANSPOSE", "REVERSE", "CLAMP") if name in seen), "none")
+        raise VelaRefusal(f"Non-passthrough operation ({named.title()}) could not run on NPU")
+
+    judging = partial(judge, compile_tosa=refusing)
+    [finding] = findings(CLAMPED, judging)
+    found = reduced(CLAMPED, finding, judging=judging)
+    assert found is not None
+    assert found.program.ops == (op,)
+    assert f"({op.title()})" in found.finding.bucket
 
 
 def test_what_does_not_show_is_not_reduced():

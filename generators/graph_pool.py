@@ -167,8 +167,11 @@ class GraphPool:
         return self.constant(kind, shape)
 
     def source(self) -> str:
-        """Where the next node starts: an unused value as a rule, any value, or a new input."""
-        known = [name for name in self.types if name not in {item.name for item in self.constants}]
+        """Where the next node starts: an unused value as a rule, any value, or a new input; no value without elements,
+        which a slice may leave where sizes were changed.
+        """
+        constants = {item.name for item in self.constants}
+        known = [name for name, type_ in self.types.items() if name not in constants and type_.elements]
         unused = [name for name in reversed(known) if name not in self.used]
         if one_in(self.draw, 12) and len(self.inputs) < MOST_INPUTS:
             return self.any_input()

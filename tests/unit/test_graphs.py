@@ -363,3 +363,14 @@ def test_shrinks_to_one_node_of_the_kind_that_matters() -> None:
 def test_recipe_shrinks_to_a8w8() -> None:
     graph = block(0)[0].graph
     assert hypothesis.find(recipes(graph), lambda text: True, settings=quick(50)) == "a8w8"
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, database=None)
+@given(st.data())
+def test_nothing_starts_from_a_value_without_elements(data):
+    """A slice of an input that became smaller may leave none; a convolution of it has no channels."""
+    pool = GraphPool(data.draw)
+    whole = pool.input((1, 2, 5), "float32")
+    (empty,) = pool.add_all("slice", whole, dim=1, start=2, stop=5, step=1)
+    assert pool.types[empty].elements == 0
+    assert pool.source() != empty

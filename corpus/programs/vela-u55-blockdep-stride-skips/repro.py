@@ -1,4 +1,4 @@
-"""CLAMP -> AVG_POOL2D on ethos-u55-128: hazard
+"""CLAMP -> MAX_POOL2D on ethos-u65-256: hazard
 
 Needs ethos-u-vela 5.2.0, tosa-tools 2026.5.0 and numpy.
 Nothing here executes a command stream. The outputs of the stream in io.npz come from armdiff's functional model of the
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import tosa_reference_model
 
-FLAGS = ["--accelerator-config=ethos-u55-128", "--config=Arm/vela.ini", "--system-config=Ethos_U55_High_End_Embedded", "--memory-mode=Shared_Sram", "--output-format=raw"]
+FLAGS = ["--accelerator-config=ethos-u65-256", "--config=Arm/vela.ini", "--system-config=Ethos_U65_High_End", "--memory-mode=Dedicated_Sram_384KB", "--output-format=raw"]
 here = Path(__file__).resolve().parent
 
 

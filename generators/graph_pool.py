@@ -167,11 +167,8 @@ class GraphPool:
         return self.constant(kind, shape)
 
     def source(self) -> str:
-        """Where the next node starts: an unused value as a rule, any value, or a new input; no value without elements,
-        which a slice may leave where sizes were changed.
-        """
-        constants = {item.name for item in self.constants}
-        known = [name for name, type_ in self.types.items() if name not in constants and type_.elements]
+        """Where the next node starts: an unused value as a rule, any value, or a new input."""
+        known = self._values()
         unused = [name for name in reversed(known) if name not in self.used]
         if one_in(self.draw, 12) and len(self.inputs) < MOST_INPUTS:
             return self.any_input()
@@ -193,7 +190,7 @@ class GraphPool:
         if not operators().keys() & set(names):  # the word of a constant: operands draw those
             return
         for _ in range(4):
-            known = [name for name in reversed(self.types) if name not in {item.name for item in self.constants}]
+            known = reversed(self._values())
             options = [(name, entry) for name in known for entry in self.fitting(name) if entry.name in names]
             if options:
                 source, entry = options[0] if not one_in(self.draw, 4) else pick(self.draw, options)
@@ -201,6 +198,13 @@ class GraphPool:
                 self.add_all(entry.name, *choice.inputs, **choice.attributes)
                 return
             self.input(draw_any_shape(self.draw))
+
+    def _values(self) -> list[str]:
+        """What a node may start from: no constant, and nothing without elements, which a slice may leave where sizes
+        were changed.
+        """
+        constants = {item.name for item in self.constants}
+        return [name for name, type_ in self.types.items() if name not in constants and type_.elements]
 
     def fitting(self, source: str) -> list[Operator]:
         """Operators that can start from this value, each as often as it should be drawn."""

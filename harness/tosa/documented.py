@@ -1,8 +1,7 @@
 """What Vela says it compiles: the limits of its own list of supported TOSA operators.
 
 A refusal of a valid program is Vela's bug where the list promises the program, and Vela's right where it does not.
-``beyond`` names the first operator that the list does not promise, and the limit that it exceeds; ``refusal`` makes the
-finding.
+``beyond`` names the first operator that the list does not promise, and the limit that it exceeds.
 
 Source: SUPPORTED_OPS.md of ethos-u-vela 5.1.0, its sections on TOSA. For Ethos-U85 that is the profile PRO-INT with a
 few exceptions. For Ethos-U55 and U65 each operator has limits of its own, and one that is not in the table is not
@@ -16,27 +15,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from harness.artifacts.tosa import decode_tosa
-from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.observation import CRASH, Failure, Mismatch
-from harness.evidence.signatures import signature
-from harness.tosa.program import PROGRAM, Operator, Program, Tensor
-from harness.tosa.translating import to_flatbuffer
-from harness.triage.buckets import VELA_STAGE
-from harness.triage.findings import Finding
+from harness.tosa.cutting import entries
+from harness.tosa.program import Operator, Program, Tensor
 
-REFUSAL = "RuntimeError"
-"""What Vela raises."""
-_FRAME = "ethosu.vela.vela:process_regor"
-"""Where ExecuTorch sees it: the bucket is the same as of a lowering that ends so."""
 Check = Callable[[Program, Operator], str]
 """The limit that an operator exceeds; empty if it exceeds none."""
 
 _MOST = 1 << 16
 _MOVED = ("INT8", "INT16", "INT32")
 _NEAREST = 1
-_ORDERS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2), (0, 3, 2, 1))
-"""NHWC, NWHC, NHCW, NCWH: what TRANSPOSE does with int32."""
+_ORDERS = ((0, 1, 2, 3), (0, 1, 3, 2))
+"""NHWC, NHCW: what TRANSPOSE does with int32."""
+_ORDERS_OF_ONE = ((0, 2, 1, 3), (0, 3, 2, 1))
+"""NWHC, NCWH: what it does besides where the batch is one."""
 
 
 def beyond(program: Program, u85: bool) -> str:
@@ -72,9 +63,8 @@ def _result(program: Program, step: Operator) -> Tensor:
     return program.by_name[step.outputs[0]]
 
 
-def _pair(step: Operator, name: str) -> tuple[int, ...]:
-    value = step.attributes[name]
-    return value if isinstance(value, tuple) else (int(value),)
+def _numbers(step: Operator, name: str) -> tuple[int, ...]:
+    return entries(step.attributes[name])
 
 
 def _of(*dtypes: str) -> Check:
@@ -100,6 +90,10 @@ def _rescaled(program: Program, step: Operator) -> str:
     return "" if narrow and readers and step.outputs[0] not in program.outputs else "48 bits without a RESCALE"
 
 
+def _kernel(height: int, width: int) -> str:
+    return f"a kernel of {height}x{width}" if height * width > 4096 or height > 64 else ""
+
+
 def _convolution(program: Program, step: Operator) -> str:
     weights, bias = _operand(program, step, 1), _operand(program, step, 2)
     types = _operand(program, step).dtype, weights.dtype
@@ -107,16 +101,15 @@ def _convolution(program: Program, step: Operator) -> str:
         return " with ".join(types)
     if limit := _constant_weights(program, step) or _rescaled(program, step):
         return limit
-    *_, height, width, _ = weights.shape
-    if height * width > 4096 or height > 64:
-        return f"a kernel of {height}x{width}"
+    if limit := _kernel(*weights.shape[-3:-1]):
+        return limit
     if abs(weights.values()).reshape(weights.shape[0], -1).sum(axis=1).max() > 127 * _MOST:
         return "weights whose sum is above 127 * 65536"
     return "a bias of more than 40 bits" if abs(bias.values()).max() >= 1 << 39 else ""
 
 
 def _strided(program: Program, step: Operator) -> str:
-    stride = _pair(step, "Stride")
+    stride = _numbers(step, "Stride")
     return "" if max(stride[-2:]) <= 3 else f"a stride of {stride}"
 
 
@@ -130,13 +123,13 @@ def _conv3d(program: Program, step: Operator) -> str:
 
 
 def _depthwise(program: Program, step: Operator) -> str:
-    if limit := _constant_weights(program, step) or _of("INT8")(program, step):
-        return limit
-    return _strided(program, step)
+    """The table has none; what is taken for promised has int8 and the limits of CONV2D."""
+    limit = _constant_weights(program, step) or _of("INT8")(program, step)
+    return limit or _kernel(*_operand(program, step, 1).shape[:2]) or _strided(program, step)
 
 
 def _transposed_convolution(program: Program, step: Operator) -> str:
-    stride = _pair(step, "Stride")
+    stride = _numbers(step, "Stride")
     _, height, width, _ = _operand(program, step).shape
     _, rows, columns, _ = _operand(program, step, 1).shape
     flat = (stride == (1, 2) and height == rows == 1) or (stride == (2, 1) and width == columns == 1)
@@ -145,9 +138,9 @@ def _transposed_convolution(program: Program, step: Operator) -> str:
     return _convolution(program, step)
 
 
-def _pool(program: Program, step: Operator, most: int = _MOST) -> str:
-    height, width = _pair(step, "Kernel")
-    if height * width > most or height > 256:
+def _pool(program: Program, step: Operator) -> str:
+    height, width = _numbers(step, "Kernel")
+    if height * width > _MOST or height > 256:
         return f"a kernel of {height}x{width}"
     return _strided(program, step)
 
@@ -155,7 +148,7 @@ def _pool(program: Program, step: Operator, most: int = _MOST) -> str:
 def _average_pool(program: Program, step: Operator) -> str:
     if _operand(program, step).shape[0] != 1:
         return "a batch"
-    if any(_pair(step, "Pad")) and max(_pair(step, "Kernel")) > 8:
+    if any(_numbers(step, "Pad")) and max(_numbers(step, "Kernel")) > 8:
         return "a padded kernel above 8"
     return _pool(program, step)
 
@@ -184,7 +177,7 @@ def _resize(program: Program, step: Operator) -> str:
 
 
 def _transpose(program: Program, step: Operator) -> str:
-    operand, order = _operand(program, step), _pair(step, "Perms")
+    operand, order = _operand(program, step), _numbers(step, "Perms")
     if operand.dtype in ("INT8", "INT16"):
         return "" if operand.elements <= _MOST else f"{operand.elements} elements"
     if operand.dtype != "INT32" or len(order) > 4:
@@ -192,7 +185,8 @@ def _transpose(program: Program, step: Operator) -> str:
     missing = 4 - len(order)
     whole = (*range(missing), *(axis + missing for axis in order))
     shape = ((1,) * missing + operand.shape)[-4:]
-    if whole not in _ORDERS or (whole in _ORDERS[1::2] and shape[0] != 1) or operand.elements > 1 << 14:
+    orders = (*_ORDERS, *_ORDERS_OF_ONE) if shape[0] == 1 else _ORDERS
+    if whole not in orders or operand.elements > 1 << 14:
         return f"INT32 {operand.shape} in the order {order}"
     return ""
 
@@ -256,27 +250,3 @@ _OF_U85: Mapping[str, Check] = {
     "CONV3D": _constant_weights,
     "TRANSPOSE_CONV2D": _constant_weights,
 }
-
-
-def is_refusal(finding: Finding) -> bool:
-    """Is it Vela's refusal of what it lists?"""
-    return finding.oracle == CRASH and finding.stage == VELA_STAGE and finding.measured.get("type") == REFUSAL
-
-
-def refusal(program: Program, words: str) -> Mismatch:
-    """Vela raised, although its list of supported operators promises the program.
-
-    :param words: Vela's own. They may name an operator: ``Non-passthrough operation (Resize) could not run on NPU``.
-    """
-    block = decode_tosa(to_flatbuffer(program)).main
-    named = [item for item in program.operators if f"({item.op.replace('_', '')})" in words.upper()]
-    failure = Failure(VELA_STAGE, REFUSAL, words, frame=_FRAME)
-    return Mismatch(
-        oracle=CRASH,
-        kind="exception",
-        stage=VELA_STAGE,
-        message=f"{PROGRAM}: Vela refuses the graph, which its list of supported operators has: {words}",
-        measured={"type": failure.type, "frame": _FRAME, "node": ""},
-        signature=signature(failure),
-        place=tosa_place(block, [name for item in named or program.operators for name in item.outputs], {}),
-    )

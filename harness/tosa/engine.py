@@ -52,8 +52,9 @@ class Result(msgspec.Struct, frozen=True):
 
     def without(self, oracle: str) -> str:
         """What it says of a finding of this oracle that it does not have: ``no``, or why that cannot be told."""
-        stopped = oracle != CRASH and any(item.oracle == CRASH for item in self.findings)
-        return "refused" if stopped else "no" if self.outcome in ("clean", "finding") else self.outcome
+        if oracle != CRASH and any(item.oracle == CRASH for item in self.findings):
+            return "refused"
+        return "no" if self.outcome in ("clean", "finding") else self.outcome
 
 
 class _At(msgspec.Struct, frozen=True, tag=True):

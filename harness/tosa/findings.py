@@ -7,14 +7,21 @@ judge both alike. ``recipe`` tells the width, since some entries speak of int16 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from harness.artifacts.tosa import decode_tosa
 from harness.evidence.inspection.surroundings import tosa_place
-from harness.evidence.observation import CRASH, Mismatch
-from harness.tosa.program import PROGRAM, Program, chain, encode
+from harness.evidence.observation import CRASH, Failure, Mismatch
+from harness.evidence.signatures import signature
+from harness.tosa.program import PROGRAM, Operator, Program, chain, encode
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import NO_OUTPUT, VELA_STAGE, bucket_of
 from harness.triage.findings import Finding
+
+_RAISED = "RuntimeError"
+"""What Vela raises."""
+_FRAME = "ethosu.vela.vela:process_regor"
+"""Where ExecuTorch sees it: the bucket of a refusal is the same as of a lowering that ends so."""
 
 
 def digest(program: Program) -> str:
@@ -48,13 +55,34 @@ def death(program: Program, how: str) -> Mismatch:
 
     :param how: the signal's name, ``exit 1``, ``Hang`` or ``OutOfMemory``.
     """
+    message = f"Vela ended with {how} while it compiled {' -> '.join(chain(program))}"
+    return _stopped(program, message, Failure(VELA_STAGE, how, NO_OUTPUT), program.operators)
+
+
+def refusal(program: Program, words: str) -> Mismatch:
+    """Vela raised, although its list of supported operators promises the program.
+
+    :param words: Vela's own. They may name an operator: ``Non-passthrough operation (Resize) could not run on NPU``.
+    """
+    message = f"Vela refuses the graph, which its list of supported operators has: {words}"
+    named = [item for item in program.operators if f"({item.op.replace('_', '')})" in words.upper()]
+    return _stopped(program, message, Failure(VELA_STAGE, _RAISED, words, frame=_FRAME), named or program.operators)
+
+
+def is_refusal(finding: Finding) -> bool:
+    """Is it Vela's refusal of what it lists?"""
+    return finding.oracle == CRASH and finding.stage == VELA_STAGE and finding.measured.get("type") == _RAISED
+
+
+def _stopped(program: Program, message: str, failure: Failure, place: Sequence[Operator]) -> Mismatch:
+    """Vela made no payload; the place has these operators."""
     block = decode_tosa(to_flatbuffer(program)).main
     return Mismatch(
         oracle=CRASH,
         kind="exception",
-        stage=VELA_STAGE,
-        message=f"{PROGRAM}: Vela ended with {how} while it compiled {' -> '.join(chain(program))}",
-        measured={"type": how},
-        signature="|".join((how, NO_OUTPUT, "-")),
-        place=tosa_place(block, [name for item in program.operators for name in item.outputs], {}),
+        stage=failure.stage,
+        message=f"{PROGRAM}: {message}",
+        measured={"type": failure.type},
+        signature=signature(failure),
+        place=tosa_place(block, [name for item in place for name in item.outputs], {}),
     )

@@ -31,7 +31,8 @@ from harness.locate.delegate_mismatches import VELA, stopped_stream, wrong_strea
 from harness.locate.divergence import DelegateComparison, Draw, compare_delegate, examined, tensors_of_steps
 from harness.pipeline.legs.tosa_reference import ReferenceModelError, run_flatbuffer
 from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
-from harness.tosa.documented import beyond, refusal
+from harness.tosa.documented import beyond
+from harness.tosa.findings import refusal
 from harness.tosa.inputs import draws
 from harness.tosa.overflow import product_overflows
 from harness.tosa.program import PROGRAM, Program

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from generators.programs import draw_programs
-from harness.tosa.documented import beyond, is_refusal, refusal
-from harness.tosa.findings import finding_of
+from harness.tosa.documented import beyond
+from harness.tosa.findings import finding_of, is_refusal, refusal
 from harness.tosa.program import Attribute, Operator, Program, Tensor
 
 LISTED, COUNT = "", 60
@@ -107,6 +107,14 @@ def flat(op: str, rows: int, columns: int, **more) -> Case:
 def test_the_list_for_ethos_u55_has_it_or_says_which_limit_is_exceeded(case: Case, limit: str):
     told = beyond(case.program(), u85=False)
     assert told == LISTED if limit == LISTED else limit in told
+
+
+@pytest.mark.parametrize(("rows", "limit"), [(64, LISTED), (65, "DEPTHWISE_CONV2D: a kernel of 65x1")])
+def test_a_depthwise_convolution_has_the_kernels_of_others(rows: int, limit: str):
+    reads: list[tuple[Sequence[int], str]] = [((1, rows, 1, 1), "INT8"), ((rows, 1, 1, 1), "INT8"), ((1,), "INT32")]
+    constants = {1: (1,) * rows, 2: (0,)}
+    case = Case("DEPTHWISE_CONV2D", reads, ((1, 1, 1, 1), "INT32"), {"Stride": (1, 1)}, constants)
+    assert beyond(case.program(), u85=False) == limit
 
 
 def test_a_batch_is_no_average_pool_of_ethos_u55():

@@ -35,7 +35,7 @@ from harness.reports.bugs.script import environment
 from harness.tosa.causes import Cause
 from harness.tosa.children import Children, Ended, Say, Work
 from harness.tosa.compiling import compile_flatbuffer
-from harness.tosa.documented import is_refusal
+from harness.tosa.findings import is_refusal
 from harness.tosa.inputs import draws
 from harness.tosa.program import Program, chain, encode, lines
 from harness.tosa.translating import to_flatbuffer

@@ -1,7 +1,8 @@
 """``draw_kin``: graphs like that of a case, so that most of them come to the code that its bug is in.
 
 A kin is the case's graph, drawn anew: a size is another one wherever it stands, a node has other attributes or
-operands, an operator stands in front of an input or behind the end. Calibration and recipe stay or are drawn again.
+operands, an operator stands in front of an input or behind the end. Calibration and recipe stay or are drawn again;
+a recipe that stays sets the same nodes apart, whatever they are called now.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from harness.case.checking import check_case
 from harness.case.editing import of_shape
 from harness.case.errors import BadInput
 from harness.case.operators import Draw, ShapeError
+from harness.case.recipe import Recipe, parse_recipe
 from harness.case.registry import operators
 from harness.case.target import parse_target
 
@@ -53,12 +55,12 @@ def draw_kin(case: Case, seed: int, count: int) -> list[Case]:
 @st.composite
 def kin(draw: Draw, case: Case) -> tuple[Case, ...]:
     edited = "edited=" in case.recipe  # by hand: what would stand behind an edit has no meaning
-    graph = draw(_graph(case.graph, grows=not edited))
+    graph, names = draw(_graph(case.graph, grows=not edited))
     pairs = zip(case.graph.inputs, graph.inputs, strict=False)
     kept = {new.name: case.calibration[old.name] for old, new in pairs if old.dtype == new.dtype == "float32"}
     calibration = draw_calibration(draw, graph)
-    recipe = case.recipe
-    if parse_target(case.target).quantized and not edited and (one_in(draw, 4) or "float=" in recipe):
+    recipe = str(_of_nodes(parse_recipe(case.recipe), names, graph))
+    if parse_target(case.target).quantized and not edited and one_in(draw, 4):
         recipe = draw(recipes(graph))
     seeds = msgspec.structs.replace(case.seeds, weights=draw(SEEDS), calibration=draw(SEEDS))
     other = msgspec.structs.replace(
@@ -77,9 +79,17 @@ def kin(draw: Draw, case: Case) -> tuple[Case, ...]:
     return (other,)
 
 
+def _of_nodes(recipe: Recipe, names: Mapping[str, str], graph: Graph) -> Recipe:
+    """The recipe for a graph in which nodes have other names; of nodes that are gone it says nothing."""
+    mixed = tuple((widths, tuple(names.get(name, name) for name in nodes)) for widths, nodes in recipe.mixed)
+    float_nodes = tuple(names.get(name, name) for name in recipe.float_nodes)
+    renamed = msgspec.structs.replace(recipe, float_nodes=float_nodes, mixed=mixed)
+    return renamed.keeping({node.name for node in graph.nodes})
+
+
 @st.composite
-def _graph(draw: Draw, graph: Graph, *, grows: bool) -> Graph:
-    """The graph again; the graph itself where a change does not fit.
+def _graph(draw: Draw, graph: Graph, *, grows: bool) -> tuple[Graph, Mapping[str, str]]:
+    """The graph again, and what its values are called now; the graph itself where a change does not fit.
 
     :param grows: further nodes may stand behind it.
     """
@@ -99,17 +109,17 @@ def _graph(draw: Draw, graph: Graph, *, grows: bool) -> Graph:
         for node in graph.nodes:
             _again(pool, node, names, sizes, other=node.name == redrawn)
     except _MISFITS:
-        return graph
+        return graph, {}
     while grows and len(pool.nodes) < MOST_NODES and one_in(draw, 3):
         pool.free_node()
     made = pool.finish()
     if any(type_.elements > 4 * BUDGET for type_ in pool.types.values()) or bool(graph.inputs) > bool(made.inputs):
-        return graph
+        return graph, {}
     asked = tuple(dict.fromkeys(names[name] for name in graph.outputs if names[name] in pool.types))
     inner = tuple(
         name for name in asked if name not in made.outputs and name not in {item.name for item in pool.inputs}
     )
-    return msgspec.structs.replace(made, outputs=(*made.outputs, *inner))
+    return msgspec.structs.replace(made, outputs=(*made.outputs, *inner)), names
 
 
 def _other_sizes(draw: Draw, graph: Graph) -> Mapping[int, int]:
@@ -149,6 +159,7 @@ def _again(pool: GraphPool, node: Node, names: dict[str, str], sizes: Mapping[in
     else:
         made = pool.add_all(node.operator, *inputs, **_replaced(node.attributes, sizes))
     names.update(zip(result_names(node.name, len(made)), made, strict=True))
+    names[node.name] = pool.nodes[-1].name
 
 
 def _rather(pool: GraphPool, own: list[str], drawn: tuple[str, ...]) -> tuple[str, ...]:

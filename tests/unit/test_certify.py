@@ -4,7 +4,15 @@ import msgspec
 import pytest
 
 from harness.campaign.certify.certifying import Certifier
-from harness.campaign.certify.deciding import met_in_vela, outcome_of, refuses, remaining, tally, verdict_on
+from harness.campaign.certify.deciding import (
+    met_in_vela,
+    outcome_of,
+    refuses,
+    remaining,
+    tally,
+    too_often_in_vela,
+    verdict_on,
+)
 from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Whole
 from harness.campaign.certify.page import in_brief, markdown
 from harness.campaign.certify.reduced_case import cuts, smallest
@@ -17,6 +25,7 @@ from harness.compat.releases import Basis, installed
 from harness.corrections import Correction, find_correction
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, with_corrections
 from harness.triage.findings import Finding
+from harness.triage.known import proved
 from harness.workers.protocol import CaseResult, Compared, Comparison
 from tests.integration.conftest import sigmoid_case
 
@@ -132,6 +141,23 @@ def test_a_bug_of_velas_that_a_correction_leads_to_is_named(tmp_path, default_li
     assert met_in_vela(own, ()) == "", "the correction is to blame for the other one"
     stock = Comparison(variant=(NEG,), what="w", stock=(hazard,), corrected=(hazard,))
     assert met_in_vela(stock, ()) == ""
+
+
+def test_a_proved_bug_of_velas_is_told_and_refuses_only_if_it_is_met_often(tmp_path, default_line):
+    hazard = msgspec.structs.replace(finding(B), pass_name="Vela")
+    known = proved(hazard, "vela-bug", ("fix",))
+    corpus = [entry(tmp_path, "vela-bug", B)]
+
+    def met(*corrected):
+        return outcome_of(Comparison(variant=(NEG,), what="w", corrected=corrected), corpus)
+
+    assert (met(known), met(hazard)) == ("vela", "worse"), "what only looks like a bug of Vela's is not proved"
+    assert met(known, finding(A)) == "worse", "the correction is to blame for the other one"
+    assert not too_often_in_vela({"same": 10, "equal": 19, "vela": 1})
+    assert too_often_in_vela({"same": 100, "equal": 18, "vela": 1})
+    page = Certificate(name=NEG, verdict="certified", why="w", line="default", releases={}, vela={"Vela's bug a": 2})
+    told = "Vela compiles it wrong where it compiles stock's right, in 2 graphs: Vela's bug a."
+    assert told in in_brief(msgspec.structs.replace(page, moved=(Moved(cases="graphs", target="t", outcomes={}),)))
 
 
 def test_only_workarounds_may_round_otherwise_and_what_quantizes_otherwise():
@@ -396,6 +422,42 @@ def test_what_is_right_alone_and_breaks_others_together_is_refused(tmp_path):
     assert (made.verdict, made.why) == ("refused", "all corrections together: m")
     assert [row.cases for row in made.moved if row.outcomes.get("worse")] == ["together"] * 3
     assert made.counterexample.nodes == 1
+
+
+class Uncovering(Together):
+    """A pool in which a correction shows another finding behind the bug; a campaign proves it to be ``entry``'s."""
+
+    def __init__(self, bucket, entry):
+        super().__init__(bucket)
+        self.entry = entry
+
+    def run(self, tasks):
+        for task in tasks:
+            if not task.known:
+                yield from super().run([task])
+                continue
+            shown = finding(A)
+            yield CaseResult(case=task.case, findings=(proved(shown, self.entry, ("x",)) if self.entry else shown,))
+
+    def compare(self, tasks):
+        for task in tasks:
+            rows = [
+                Comparison(variant=words, same=len(words) > 1, stock=(finding(C),), corrected=(finding(A),))
+                for words in task.variants
+            ]
+            yield Compared(case=task.case, comparisons=tuple(rows))
+
+
+@pytest.mark.parametrize(("proved_to_be", "verdict"), [("cumsum-of-codes-is-int64", "certified"), ("", "refused")])
+def test_what_shows_behind_a_corrected_bug_may_be_proved_to_be_a_known_one(tmp_path, proved_to_be, verdict):
+    names = {"addmm-constant-bias-prepare", "cumsum-of-codes-is-int64"}
+    bugs = [item for item in entries([default_corpus()]) if item.name in names]
+    bucket = next(item.expected.bucket for item in bugs if item.name == "addmm-constant-bias-prepare")
+    plan = Plan((find_correction("addmm-bias-get-attr"),), bugs, 1, 0, tmp_path)
+    [made] = Certifier(plan, Uncovering(bucket, proved_to_be), lambda line: None).certificates()
+    assert made.verdict == verdict, made.why
+    drawn = [row.outcomes for row in made.moved if row.cases == "graphs"]
+    assert all(row == ({"uncovered": 1} if proved_to_be else {"worse": 1}) for row in drawn)
 
 
 def test_a_certificate_from_before_graphs_were_counted_says_so():

@@ -10,6 +10,7 @@ from harness.case.aten import writes
 from harness.case.case import case_digest, encode_case
 from harness.case.chains import has_pattern
 from harness.case.reading import decode_case, read_case
+from harness.case.recipe import parse_recipe
 from harness.triage.corpus import default_corpus
 from harness.workers.protocol import Comparison
 
@@ -40,6 +41,17 @@ def test_the_same_arguments_draw_the_same_kin_and_more_append():
     case = case_of("cat-repeated-input-dropped")
     assert draw_kin(case, 3, 25)[:12] == draw_kin(case, 3, 12)
     assert draw_kin(case, 4, 12) != draw_kin(case, 3, 12)
+
+
+def test_a_node_that_the_recipe_sets_apart_is_set_apart_in_kin_under_its_new_name():
+    case = case_of("float-pad-no-out-variant")
+    kin = draw_kin(case, 0, 60)
+    apart = [
+        any(node.operator == "pad" and node.name in parse_recipe(item.recipe).float_nodes for node in item.graph.nodes)
+        for item in kin
+    ]
+    assert sum(apart) > 30
+    assert len({item.graph.nodes[-1].name for item in kin}) > 1
 
 
 def test_a_captured_graph_has_no_kin_and_nothing_stands_behind_an_edit_by_hand():

@@ -12,6 +12,7 @@ Corpus cases of (a) and (b) run as in any campaign, twice if something is found;
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -19,8 +20,26 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from harness.campaign.campaign import write_case
-from harness.campaign.certify.deciding import by_bucket, met_in_vela, outcome_of, refuses, remaining, tally, verdict_on
-from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Verdict, Whole
+from harness.campaign.certify.deciding import (
+    by_bucket,
+    met_in_vela,
+    outcome_of,
+    refuses,
+    remaining,
+    tally,
+    too_often_in_vela,
+    verdict_on,
+)
+from harness.campaign.certify.evidence import (
+    Certificate,
+    Counterexample,
+    Function,
+    Moved,
+    Outcome,
+    Shown,
+    Verdict,
+    Whole,
+)
 from harness.campaign.certify.reduced_case import smallest
 from harness.campaign.certify.rows import ComparedCase, Plan, Rows
 from harness.campaign.certify.whole import domains
@@ -60,6 +79,10 @@ _STEPS = (
     _Step("together", alone=False, source="drawn"),
     _Step("corpus together", alone=False, source="corpus"),
 )
+
+
+MOST_PROVED = 20
+"""More cases that seem worse are not worth a proof each."""
 
 
 @dataclass
@@ -105,6 +128,7 @@ class Certifier:
             whole, against = self._whole(correction)
             trouble |= against
         graphs: list[ComparedCase] = []
+        vela = Counter(earlier.vela if earlier else {})
         for step in _STEPS if bug and not trouble else ():
             if kept := [row for row in earlier.moved if row.cases == step.name] if earlier else []:
                 moved += kept
@@ -121,13 +145,17 @@ class Certifier:
             if step.name == "graphs":
                 graphs = rows
             corpus = with_corrections(self.plan.corpus, chosen(words))
-            found = [(item, outcome_of(item.comparison, corpus, alone=step.alone)) for item in rows]
+            found = self._outcomes(rows, corpus, alone=step.alone)
             for target in dict.fromkeys(item.case.target for item, _ in found):
                 mine = [(item.comparison, outcome) for item, outcome in found if item.case.target == target]
                 reached = sum(row.reached for row, _ in mine) if step.alone else None
                 outcomes = tally(outcome for _, outcome in mine)
                 moved.append(Moved(cases=step.name, target=target, outcomes=outcomes, reached=reached))
             bad = [item for item, outcome in found if refuses(outcome, one, item.comparison)]
+            if step.alone:
+                met = [item for item, outcome in found if outcome == "vela"]
+                vela.update(met_in_vela(item.comparison, corpus) for item in met)
+                bad = bad or (met if too_often_in_vela(_summed(moved)) else [])
             if bad:
                 counterexample = self._counterexample(bad, corpus, alone=step.alone)
                 where = "nothing else moved" if step.alone else "all corrections together"
@@ -135,7 +163,19 @@ class Certifier:
                 break
         verdict, why = verdict_on(bug, trouble)
         filled = self._filled(correction, verdict, why, shown, moved, counterexample)
-        return msgspec.structs.replace(filled, whole=whole, patch=earlier.patch if earlier else "")
+        return msgspec.structs.replace(filled, whole=whole, vela=dict(vela), patch=earlier.patch if earlier else "")
+
+    def _outcomes(
+        self, rows: Sequence[ComparedCase], corpus: Sequence[Entry], *, alone: bool
+    ) -> list[tuple[ComparedCase, Outcome]]:
+        """What comparisons mean. Where a program seems worse, that is proved to be a known bug first, if it is one."""
+        found = [(item, outcome_of(item.comparison, corpus, alone=alone)) for item in rows]
+        worse = [item for item, outcome in found if outcome == "worse"]
+        if not 0 < len(worse) <= MOST_PROVED:
+            return found
+        proved = {item.path: item for item in self._rows.proved(worse, corpus)}
+        made = [proved.get(item.path, item) for item, _ in found]
+        return [(item, outcome_of(item.comparison, corpus, alone=alone)) for item in made]
 
     def _earlier(self, correction: Correction) -> Certificate | None:
         """A certificate that was made already of the same correction and packages, with the same graphs."""
@@ -278,6 +318,9 @@ class Certifier:
         self.report(f"making the counterexample {first.path} smaller")
         case = first.case if first.case.graph.captured else smallest(first.case, still)
         found = seen.get(case_digest(case), first)
+        [(_, now)] = self._outcomes([found], corpus, alone=alone)
+        if now != outcome:  # made small, it is another bug, and a known one
+            found, case = first, first.case
         row = found.comparison
         return Counterexample(
             case=found.path,
@@ -290,6 +333,11 @@ class Certifier:
             stock=by_bucket(row.stock),
             corrected=by_bucket(row.corrected),
         )
+
+
+def _summed(moved: Sequence[Moved]) -> Counter[str]:
+    """Outcomes of a correction alone, over all cases and targets."""
+    return sum((Counter(row.outcomes) for row in moved), Counter())
 
 
 def _told(found: Counterexample, words: Variant) -> str:

@@ -11,7 +11,7 @@ from harness.corrections import Correction
 from harness.evidence.observation import CRASH, oracle_named
 from harness.evidence.references import RUNTIME
 from harness.triage.buckets import STAGES, VELA_STAGE
-from harness.triage.corpus import Entry, resembled_by
+from harness.triage.corpus import Entry, known_by, resembled_by
 from harness.triage.findings import Finding
 from harness.triage.proving import key_of
 from harness.workers.protocol import QUANTIZED_GRAPH, Comparison
@@ -20,16 +20,23 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 _BEFORE_VELA = STAGES[: STAGES.index(VELA_STAGE)]
 _RUNTIME_STAGE = f"leg:{RUNTIME}"
+SELDOM = 20
+"""A correction may lead to bugs of Vela's in one of so many graphs that it changes."""
 
 
 def outcome_of(comparison: Comparison, corpus: Sequence[Entry], *, alone: bool = True) -> Outcome:
     """What a comparison means.
 
     :param corpus: what is known while the variant's corrections apply (``harness.triage.corpus.with_corrections``).
-    :param alone: with one correction. With all of them, nobody learns from a bug of Vela's which one led there.
+    :param alone: with one correction: what Vela does is to be proved a known bug of Vela's. With all of them, nobody
+        learns from a bug of Vela's which one led there.
     """
     outcome = _outcome_of(comparison, corpus)
-    return "vela" if outcome == "worse" and not alone and met_in_vela(comparison, corpus) else outcome
+    if outcome != "worse":
+        return outcome
+    added = _only_in_vela(comparison)
+    excused = all(known_by(corpus, item) is not None for item in added) if alone else True
+    return "vela" if added and excused else "worse"
 
 
 def _outcome_of(comparison: Comparison, corpus: Sequence[Entry]) -> Outcome:
@@ -70,15 +77,26 @@ def _is_vela_s(finding: Finding) -> bool:
 
 def met_in_vela(comparison: Comparison, corpus: Sequence[Entry]) -> str:
     """The bug of Vela that the corrected program meets and stock's does not; empty if anything else is new, too."""
-    stock = {_identity(item) for item in comparison.stock}
-    added = [item for item in comparison.corrected if not item.information and _identity(item) not in stock]
-    if not added or not all(map(_is_vela_s, added)):
+    added = _only_in_vela(comparison)
+    if not added:
         return ""
     entry = resembled_by(corpus, added[0])
     if entry is None:
         return "a bug of Vela that no corpus entry describes"
     proved = "" if entry.knows(added[0]) else ", which it resembles and which nothing proves"
     return f"Vela's bug {entry.name}{proved}"
+
+
+def _only_in_vela(comparison: Comparison) -> list[Finding]:
+    """What the corrected program shows and stock's does not, if all of it is about what Vela makes of it."""
+    stock = {_identity(item) for item in comparison.stock}
+    added = [item for item in comparison.corrected if not item.information and _identity(item) not in stock]
+    return added if all(map(_is_vela_s, added)) else []
+
+
+def too_often_in_vela(outcomes: Mapping[str, int]) -> bool:
+    """Does a correction lead to bugs of Vela's in more than one of twenty graphs that it changes?"""
+    return outcomes.get("vela", 0) * SELDOM > sum(outcomes.values()) - outcomes.get("same", 0)
 
 
 def refuses(outcome: Outcome, correction: Correction | None, comparison: Comparison) -> bool:

@@ -11,13 +11,14 @@ better   stock was wrong; some of its mismatches are gone and none is new
 alike    stock was wrong, in the same way with the corrections
 uncovered stock was wrong; the corrections uncover another known bug behind it, or one of Vela's where stock
          ended before Vela
-vela     with all corrections together: the program meets a bug of Vela's that stock's does not, and nothing else
+vela     the program meets a bug of Vela's that stock's does not, and nothing else; a known one, and proved, unless
+         with all corrections together
 worse    a mismatch that stock does not have
 ======== =====================================================================================
 
 ``worse`` refuses a correction. So does ``rounded``, except for a workaround that moves operators to
 the CPU: those are computed in float there, and round otherwise; and where already the quantized graph is
-another one.
+another one. And so does ``vela`` with one correction, in more than one of twenty graphs that it changes.
 """
 
 from __future__ import annotations
@@ -141,6 +142,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     :param needs: corrections that were applied along with it.
     :param graphs: target -> how many graphs were compared.
     :param whole: what going through a whole domain found, if the correction has one.
+    :param vela: what the correction alone leads to in Vela -> in how many graphs.
     :param patch: name of the diff beside it, if one was exported and certified.
     :param command: how to make it again.
     """
@@ -163,6 +165,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     graphs: dict[str, int] = {}
     seed: int = 0
     counterexample: Counterexample | None = None
+    vela: dict[str, int] = {}
     whole: Whole | None = None
     patch: str = ""
     command: str = ""

@@ -54,6 +54,8 @@ def in_brief(certificate: Certificate) -> str:
     text = f"{text} Compared with stock: drawn graphs ({counted}) and {corpus} cases of the corpus."
     if reach_of(certificate) is not None:
         text = f"{text} {reach_in_words(certificate)}"
+    if certificate.vela:
+        text = f"{text} {vela_in_words(certificate)}"
     return f"{text} {whole_in_words(certificate.whole)}" if certificate.whole else text
 
 
@@ -71,6 +73,16 @@ def reach_in_words(certificate: Certificate) -> str:
     if left <= 0:
         return text
     return f"{text} On the other {left} the same was left both ways by whatever holds an edit."
+
+
+def vela_in_words(certificate: Certificate) -> str:
+    """What the correction leads to in Vela, where stock's program is compiled right."""
+    told = "; ".join(f"{counted_as(count, 'graph')}: {what}" for what, count in certificate.vela.items())
+    asked = f"armdiff check MODEL --target ethos-u… --correction {certificate.name}"
+    return (
+        f"The corrected program is right, and Vela compiles it wrong where it compiles stock's right, in {told}. "
+        f"`{asked}` says whether a model meets that."
+    )
 
 
 def whole_in_words(whole: Whole) -> str:
@@ -138,6 +150,9 @@ def _lines(item: Certificate) -> Iterator[str]:
             reached = "" if kind.reached is None else str(kind.reached)
             counts = " | ".join(str(kind.outcomes.get(name, 0)) for name in names)
             yield f"| {kind.cases} | {kind.target} | {reached} | {counts} |"
+        yield ""
+    if item.vela:
+        yield vela_in_words(item)
         yield ""
     if item.whole:
         yield "## Its whole domain"

@@ -7,8 +7,10 @@ Drawn graphs and corpus cases are shared by all corrections; kin are a correctio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import msgspec
 
 from harness.campaign.campaign import write_case
 from harness.campaign.certify.evidence import Certificate
@@ -18,12 +20,14 @@ from harness.case.case import Case, case_digest
 from harness.case.chains import has_pattern
 from harness.case.reading import read_case
 from harness.case.target import DEFAULT_TARGETS
+from harness.case.wording import counted_as
 from harness.compat.releases import release_line
 from harness.corrections import Correction, chosen
 from harness.evidence.observation import CRASH
 from harness.triage.buckets import VELA_STAGE
-from harness.triage.corpus import Entry
+from harness.triage.corpus import Entry, bugs_of
 from harness.triage.findings import Finding
+from harness.triage.proving import same_finding
 from harness.workers.pool import Pool
 from harness.workers.protocol import CompareTask, Comparison, Task, Variant
 
@@ -156,6 +160,24 @@ class Rows:
                 self._report(f"{name}: {done} of {len(tasks)} cases compared ({len(wanted)} comparisons in all)")
         found = [(case, path, self._store.get(digest, case.target, words)) for case, path, words, digest in wanted]
         return [ComparedCase(case, path, row) for case, path, row in found if row is not None]
+
+    def proved(self, items: Sequence[ComparedCase], corpus: Sequence[Entry]) -> list[ComparedCase]:
+        """The same, with what their corrected programs show in the state that a campaign finds it in, by proof.
+
+        :param corpus: what is known while the corrections apply.
+        """
+        self._report(f"proving what {counted_as(len(items), 'case')} shows with the corrections alone")
+        self._begins(len(items))
+        known = bugs_of(corpus)
+        tasks = [Task(case=item.path, corrections=item.comparison.variant, known=known) for item in items]
+        made: list[ComparedCase] = []
+        for item, run in zip(items, self._pool.run(tasks), strict=True):
+            proofs = [finding for finding in run.findings if finding.known]
+            row = item.comparison
+            corrected = tuple(next((it for it in proofs if same_finding(it, one)), one) for one in row.corrected)
+            made.append(replace(item, comparison=msgspec.structs.replace(row, corrected=corrected)))
+            self._store.put(case_digest(item.case), item.case.target, made[-1].comparison)
+        return made
 
     def _same_but_for_a_death(self, path: str, variants: Sequence[Variant]) -> dict[Variant, Comparison]:
         """Of a case that ended a worker: the variants with which Vela is given the same, and ends alike."""

@@ -1,5 +1,8 @@
 """Certificates as data: what a comparison means, the verdict, the page, the store, and cutting a case down."""
 
+import itertools
+from concurrent.futures import Future
+
 import msgspec
 import pytest
 
@@ -15,6 +18,7 @@ from harness.campaign.certify.deciding import (
 )
 from harness.campaign.certify.evidence import Certificate, Counterexample, Function, Moved, Shown, Whole
 from harness.campaign.certify.page import in_brief, markdown
+from harness.campaign.certify.patching import patch_difference
 from harness.campaign.certify.reduced_case import cuts, smallest
 from harness.campaign.certify.rows import Plan, Rows
 from harness.campaign.certify.store import Store, key_of
@@ -26,7 +30,7 @@ from harness.corrections import Correction, find_correction
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus, entries, with_corrections
 from harness.triage.findings import Finding
 from harness.triage.known import proved
-from harness.workers.protocol import CaseResult, Compared, Comparison
+from harness.workers.protocol import CaseResult, Compared, Comparison, Emitted
 from tests.integration.conftest import sigmoid_case
 
 NEG = "neg-rescaled"
@@ -458,6 +462,27 @@ def test_what_shows_behind_a_corrected_bug_may_be_proved_to_be_a_known_one(tmp_p
     assert made.verdict == verdict, made.why
     drawn = [row.outcomes for row in made.moved if row.cases == "graphs"]
     assert all(row == ({"uncovered": 1} if proved_to_be else {"worse": 1}) for row in drawn)
+
+
+class Emitting:
+    """A pool whose programs come from a list, over and over."""
+
+    def __init__(self, *programs):
+        self.programs = itertools.cycle(programs)
+
+    def emit_all(self, tasks):
+        for _ in tasks:
+            made = Future()
+            made.set_result(Emitted(program=next(self.programs)))
+            yield made
+
+
+def test_a_patch_gives_what_the_correction_gives_if_a_program_of_several_is_the_same(tmp_path):
+    plan = Plan((), (), 1, 0, tmp_path)
+    correction = find_correction("addmm-bias-get-attr")
+    assert patch_difference(correction, plan, Emitting(b"a"), Emitting(b"b", b"a")) == ""
+    told = patch_difference(correction, plan, Emitting(b"a", b"aa"), Emitting(b"bbb"))
+    assert told.endswith("on TOSA-1.0+INT: 1 bytes corrected, 3 bytes patched")
 
 
 def test_a_certificate_from_before_graphs_were_counted_says_so():

@@ -44,6 +44,7 @@ WAYS: Mapping[str, tuple[Mapping[str, Fact], ...]] = {
         {"issue": "hazard", "conflict": "overtakes", "blockdep": 1, "safe": 0, "kind": "POOL", "after": "ELEMENTWISE"},
         {"issue": "hazard", "conflict": "writes-what-it-reads", "kind": "DMA_START", "missing": "KERNEL_WAIT"},
         {"issue": "hazard", "conflict": "writes-what-it-reads", "missing": "DMA_WAIT", "theirs": "INDEX"},
+        {"issue": "hazard", "conflict": "reads-what-it-writes", "missing": "DMA_WAIT", "after": "DMA_START"},
     ),
     _LOST: ({},),
     _DROPPED: ({},),

@@ -64,7 +64,7 @@ def test_a_wide_condition_is_seen_to_mask_and_a_narrow_one_masks_its_place_alone
 def test_evidence_of_the_stream_is_imagined_at_each_operator():
     waits = known_by("v1/stream/hazard/run/Vela/ethos-u55/DMA_START", at=("missing == KERNEL_WAIT",))
     dropped = known_by("v1/buffers/input-count/vela/Vela/ethos-u55/", path=("*SLICE",), shows=("buffers/input-count",))
-    assert waits["stream/hazard"] == (20, 5)
+    assert waits["stream/hazard"] == (25, 5)
     assert waits["stream/out-of-bounds"] == (5, 0)
     assert dropped["buffers/input-count"] == (1, 1)
 

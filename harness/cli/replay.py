@@ -113,7 +113,7 @@ def replay(
     need_environment()
     if engine != "default":
         need_engine(engine, [*(read_case(entry.folder).target for entry in selected), *targets])
-    selected = with_corrections(selected, chosen(corrections))
+    selected = with_corrections(selected, chosen(corrections), known_entries(corpus_folders()))
     tally, shown = Tally(selected, strict=strict), _tally_of_cases(corrections, engine, probes, strict)
     known = bugs_of(shown.corpus)
     tasks = [

@@ -270,16 +270,20 @@ def judged_by(corpus: Sequence[Entry], basis: Basis) -> list[Entry]:
     return [msgspec.structs.replace(entry, basis=basis) for entry in corpus]
 
 
-def with_corrections(corpus: Sequence[Entry], corrections: Sequence[Correction]) -> list[Entry]:
+def with_corrections(
+    corpus: Sequence[Entry], corrections: Sequence[Correction], beside: Sequence[Entry] = ()
+) -> list[Entry]:
     """What to expect of a corpus while corrections apply: the bugs that they remove are gone.
 
     A corrected entry expects nothing but the bugs of entries that no correction removes. A hidden one that says
     what its bug shows as expects it when nothing stands in its way any more.
+
+    :param beside: other entries, whose bugs may be what stood in the way.
     """
     corrected = {name for correction in corrections for name in correction.entries}
     removed = {
         any_family(bucket)
-        for entry in corpus
+        for entry in (*corpus, *beside)
         if entry.name in corrected and (expected := entry.expected) is not None
         for bucket in (expected.bucket, *expected.also)
     }

@@ -242,6 +242,8 @@ def test_what_was_hidden_is_expected_once_nothing_stands_before_it(tmp_path, def
     assert not kept[1].resembles(finding(A))
     renewed = with_corrections([before, hidden], (Correction("c", ("before",), "c.", "c.", (), ((),)),))
     assert renewed[1].resembles(finding(A))
+    [alone] = with_corrections([hidden], (Correction("c", ("before",), "c.", "c.", (), ((),)),), [before])
+    assert alone.resembles(finding(A))
 
 
 def test_comparisons_are_kept_by_what_they_depend_on(tmp_path, monkeypatch):

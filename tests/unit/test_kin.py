@@ -9,6 +9,7 @@ from harness.campaign.certify.kin import BATCH, Goal, kin_of, until_enough
 from harness.case.aten import writes
 from harness.case.case import case_digest, encode_case
 from harness.case.chains import has_pattern
+from harness.case.checking import value_types
 from harness.case.reading import decode_case, read_case
 from harness.case.recipe import parse_recipe
 from harness.triage.corpus import default_corpus
@@ -52,6 +53,13 @@ def test_a_node_that_the_recipe_sets_apart_is_set_apart_in_kin_under_its_new_nam
     ]
     assert sum(apart) > 30
     assert len({item.graph.nodes[-1].name for item in kin}) > 1
+
+
+def test_no_kin_has_a_value_without_elements():
+    """With sizes of one, rows 1 to 3 of a tensor are none."""
+    kin = draw_kin(case_of("vela-u85-one-row-dma-not-awaited"), 0, 400)
+    assert all(type_.elements > 0 for item in kin for type_ in value_types(item.graph).values())
+    assert len(kin) == 400
 
 
 def test_a_captured_graph_has_no_kin_and_nothing_stands_behind_an_edit_by_hand():

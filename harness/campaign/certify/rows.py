@@ -166,7 +166,7 @@ class Rows:
 
         :param corpus: what is known while the corrections apply.
         """
-        self._report(f"proving what {counted_as(len(items), 'case')} shows with the corrections alone")
+        self._report(f"looking for proofs of what shows with the corrections alone: {counted_as(len(items), 'case')}")
         self._begins(len(items))
         known = bugs_of(corpus)
         tasks = [Task(case=item.path, corrections=item.comparison.variant, known=known) for item in items]

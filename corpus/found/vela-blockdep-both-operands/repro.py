@@ -24,11 +24,11 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 
 class Model(nn.Module):
-    def forward(self, x):
-        relu = torch.ops.aten.relu.default(x)
-        slice_1 = torch.ops.aten.slice.Tensor(relu, 1, 0, 1)
-        mul = torch.ops.aten.mul.Tensor(relu, slice_1)
-        return mul
+    def forward(self, x0):
+        n0 = torch.relu(x0)
+        n1 = n0[:, 0:1]
+        n2 = n0 * n1
+        return n2
 
 
 def draw(name, index, seed=0):
@@ -37,8 +37,8 @@ def draw(name, index, seed=0):
 
 
 CALIBRATION = [
-    (torch.from_numpy(draw('x', i).uniform(0.0, 1.0, (1, 2, 9, 16)).astype(np.float32)),)
-    for i in range(1)
+    (torch.from_numpy(draw('x0', i).uniform(-1.0, 1.0, (1, 2, 9, 16)).astype(np.float32)),)
+    for i in range(2)
 ]
 
 

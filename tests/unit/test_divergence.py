@@ -8,25 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.artifacts.tosa import TosaBlock, TosaGraph
-from harness.case.errors import BadInput
+from harness.artifacts.tosa import TosaBlock
 from harness.ethosu import machine
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.featuremap import FeatureMap, addresses, write
 from harness.ethosu.memory import Memory
 from harness.ethosu.npu import Npu
 from harness.ethosu.records import Command
-from harness.locate.divergence import comparing, explaining, origin
+from harness.locate.divergence import explaining, origin
 from harness.locate.divergence.difference import difference, where
-from harness.locate.divergence.draws import Draw, random_draws
 from harness.locate.divergence.explaining import Run
 from harness.locate.divergence.matching import LINEAR, Layout, Placement, view, views
 from harness.locate.divergence.origin import Origin, find_origin
 from harness.locate.divergence.replaying import Move, Player, Store, program_of
 from harness.locate.divergence.stored import Stored
 from harness.locate.divergence.tracing import Owners, trace
-from harness.pipeline.legs.tosa_reference import ReferenceModelError
-from tests.unit.artifacts import block, constant, value
+from tests.unit.artifacts import block, value
 from tests.unit.ethosu.assembling import STOP, U55, Commands, feature_map, io, kernel, ofm, operation, payload
 
 SHAPE = (2, 4, 8)
@@ -34,7 +31,7 @@ X, A, B, OUT = 0, 64, 128, 192
 NAMES = ("x", "a", "b", "out")
 
 
-def _step(source: int, target: int, **changes: Any) -> Commands:
+def step(source: int, target: int, **changes: Any) -> Commands:
     """A copy of 64 bytes, to which OFM_ZERO_POINT adds."""
     maps = {**feature_map("IFM", SHAPE, source), **ofm(U55, SHAPE, target)}
     return operation(U55, "OP_POOL", 1, {**maps, "IFM_DEPTH_M1": SHAPE[2] - 1, **kernel(), **changes})
@@ -45,7 +42,7 @@ def _chain(*changes: dict[str, Any]) -> list[Commands]:
     given = [*changes, {}, {}, {}][:3]
     places = ((X, A, 3), (A, B, 5), (B, OUT, 7))
     return [
-        _step(source, target, **{"OFM_ZERO_POINT": add, **more})
+        step(source, target, **{"OFM_ZERO_POINT": add, **more})
         for (source, target, add), more in zip(places, given, strict=True)
     ]
 
@@ -75,7 +72,7 @@ def _origin(steps: list[Commands], hidden: tuple[str, ...] = ()) -> Origin:
 
 def _other_reader() -> Commands:
     """Reads a; nothing reads what it stores."""
-    return _step(A, 320)
+    return step(A, 320)
 
 
 @pytest.mark.parametrize(("step", "tensor"), [(0, "a"), (1, "b"), (2, "out")])
@@ -127,7 +124,7 @@ def test_a_stripe_of_a_tensor_that_is_wrong() -> None:
 
 
 def test_two_defects_are_told_output_by_output() -> None:
-    commands = [*_step(X, B, OFM_ZERO_POINT=9), *_step(X, OUT, OFM_ZERO_POINT=16), STOP]
+    commands = [*step(X, B, OFM_ZERO_POINT=9), *step(X, OUT, OFM_ZERO_POINT=16), STOP]
     made = payload(U55, commands, [io(SHAPE, X)], [io(SHAPE, B), io(SHAPE, OUT)], scratch=512)
     program = program_of(made, decode_commands(made.commands, U55), U55)
     assert program is not None
@@ -184,7 +181,7 @@ def test_corrections_end_with_their_step() -> None:
 
 
 def test_only_steps_that_a_correction_reaches_are_executed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = [*_chain(), _other_reader(), _step(X, 384)]
+    steps = [*_chain(), _other_reader(), step(X, 384)]
     [fresh, *_], [run, *_] = _runs(steps), _runs(steps)
     explaining.explain([run])
     places = {commands[-1].offset: index for index, commands in enumerate(run.player.program.operations)}
@@ -226,138 +223,6 @@ def test_who_wrote_and_who_read() -> None:
     assert owners[-1].holes == {1: {(A, A + 16)}}
     assert sorted(owners[-1].idle[0]) == [*range(B, B + 16)]
     assert owners[-1].clobbers == {1}
-
-
-def test_random_draws_are_integers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def graph_of(dtype: str) -> TosaGraph:
-        return TosaGraph((1, 0, 0), (block(["x"], ["x"], [], [value("x", (3, 5), dtype)]),))
-
-    for dtype, expected in (("BOOL", np.bool_), ("INT8", np.int8), ("INT32", np.int32), ("INT48", np.int64)):
-        monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _, dtype=dtype: graph_of(dtype))
-        for draw in random_draws(b"", 2, 0):
-            [array] = draw.arrays
-            assert (array.dtype, array.shape) == (expected, (3, 5))
-            assert dtype != "INT48" or abs(array).max() <= 1 << 47
-    monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph_of("FP32"))
-    with pytest.raises(BadInput, match="TOSA input x: is FP32"):
-        random_draws(b"", 1, 0)
-
-
-def test_random_draws_divide_by_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    """INTDIV by zero, and of the lowest number by -1, kills the reference model (SIGFPE)."""
-
-    def drawn(divisor: str) -> tuple[Draw, ...]:
-        tensors = [value(name, (64,), "INT32") for name in ("x", "y", "moved", "sum", "out")]
-        operators = [
-            ("RESHAPE", ("y",), ("moved",), {}),
-            ("ADD", ("y", "y"), ("sum",), {}),
-            ("INTDIV", ("x", divisor), ("out",), {}),
-        ]
-        graph = TosaGraph((1, 0, 0), (block(["x", "y"], ["out"], operators, tensors),))
-        monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph)
-        return random_draws(b"", 4, 0)
-
-    for divisor in ("y", "moved"):
-        dividends, divisors = (
-            np.stack(arrays) for arrays in zip(*(draw.arrays for draw in drawn(divisor)), strict=True)
-        )
-        assert 0 in dividends
-        assert 0 not in divisors
-        assert -1 not in divisors
-    assert drawn("sum") == ()
-
-
-@pytest.mark.parametrize("moved", [True, False])
-def test_random_indices_name_rows_that_are_there(monkeypatch: pytest.MonkeyPatch, moved: bool) -> None:
-    """The reference model dies of a GATHER of a row that is not there: where indices are computed nothing is drawn."""
-    tensors = [value("x", (1, 5, 2)), value("i", (2, 2), "INT32"), value("j", (1, 4), "INT32"), value("y", (1, 4, 2))]
-    between = "RESHAPE" if moved else "ADD"
-    operators = [(between, ["i"], ["j"]), ("GATHER", ["x", "j"], ["y"])]
-    graph = TosaGraph("1.0", (block(["x", "i"], ["y"], operators, tensors),))
-    monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph)
-    if not moved:
-        assert random_draws(b"", 8, 0) == ()
-        return
-    found = np.concatenate([draw.arrays[1].ravel() for draw in random_draws(b"", 8, 0)])
-    assert found.dtype == np.int32
-    assert set(found.tolist()) == set(range(5))
-    assert any(abs(int(draw.arrays[0].min())) > 5 for draw in random_draws(b"", 8, 0))
-
-
-def test_random_shifts_are_by_fewer_places_than_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    tensors = [value(name, (64,), "INT32") for name in ("x", "s", "y")]
-    graph = TosaGraph((1, 0, 0), (block(["x", "s"], ["y"], [("LOGICAL_LEFT_SHIFT", ["x", "s"], ["y"])], tensors),))
-    monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph)
-    shifts = np.concatenate([draw.arrays[1] for draw in random_draws(b"", 8, 0)])
-    assert set(shifts.tolist()) == set(range(32))
-
-
-@pytest.mark.parametrize(
-    ("operator", "scale32", "most"),
-    [
-        ("RESHAPE", True, (1 << 28) - 1),
-        ("RESHAPE", False, 1 << 31),
-        ("MAXIMUM", True, (1 << 28) - 1),
-        ("REDUCE_MIN", True, (1 << 28) - 1),
-        ("INTDIV", True, 1 << 31),
-    ],
-)
-def test_random_integers_are_such_that_a_rescale_is_defined(
-    monkeypatch: pytest.MonkeyPatch, operator: str, scale32: bool, most: int
-) -> None:
-    """The reference model dies of a TABLE of what is not."""
-    tensors = [*(value(name, (64,), "INT32") for name in ("x", "moved")), constant("shifts", [29, 40]), value("y")]
-    operators = [
-        (operator, ["x", "multipliers"][: 1 + (operator in ("MAXIMUM", "INTDIV"))], ["moved"], {}),
-        ("RESCALE", ["moved", "multipliers", "shifts", "zp", "zp"], ["y"], {"Scale32": scale32}),
-    ]
-    graph = TosaGraph((1, 0, 0), (block(["x"], ["y"], operators, tensors),))
-    monkeypatch.setattr("harness.locate.divergence.draws.decode_tosa", lambda _: graph)
-    found = np.concatenate([draw.arrays[0] for draw in random_draws(b"", 8, 0)]).astype(np.int64)
-    assert (found.dtype, np.abs(found).max()) == (np.int64, most)
-
-
-def test_smaller_numbers_take_the_place_of_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TOSA does not define a sum that overflows. Of what the program was given nothing takes the place."""
-    large = np.array([0, -1, 3, 1 << 18, -(1 << 31), (1 << 31) - 1], np.int32)
-    monkeypatch.setattr(comparing, "payload_io", lambda *_: _Plain())
-    given = payload(U55, [*_step(0, 64, IFM_REGION=7), STOP], [io((6,), 0, 4)], [io((6,), 64, 4)])
-    asked = []
-
-    def defined(_: bytes, arrays: Any) -> Any:
-        asked.append(arrays[0].tolist())
-        if np.abs(arrays[0], dtype=np.int64).max() > 1 << 19:
-            raise ReferenceModelError("TOSA_UNPREDICTABLE")
-        return list(arrays)
-
-    monkeypatch.setattr(comparing, "run_flatbuffer", defined)
-    free = comparing.compare_delegate(b"", given, "ethos-u55-128", [Draw("one", (large,), free=True)])
-    assert (free.refused, asked) == ((), [large.tolist(), [0, -1, 3, 1 << 18, -(1 << 13), (1 << 13) - 1]])
-    kept = comparing.compare_delegate(b"", given, "ethos-u55-128", [Draw("one", (large,))])
-    assert kept.refused == ("one: TOSA_UNPREDICTABLE",)
-
-
-def test_a_draw_that_tosa_does_not_define_stops_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = [*_step(0, 64, IFM_REGION=7), STOP]
-    given = payload(U55, broken, [io((4,), 0)], [io((4,), 64)])
-    monkeypatch.setattr(comparing, "payload_io", lambda *_: _Plain())
-    draw = Draw("one", (np.zeros(4, np.int8),))
-
-    def refuses(*_: Any) -> Any:
-        raise ReferenceModelError("TOSA_UNPREDICTABLE")
-
-    monkeypatch.setattr(comparing, "run_flatbuffer", lambda *_: [np.zeros(4, np.int8)])
-    assert comparing.compare_delegate(b"", given, "ethos-u55-128", [draw]).stopped
-    monkeypatch.setattr(comparing, "run_flatbuffer", refuses)
-    found = comparing.compare_delegate(b"", given, "ethos-u55-128", [draw])
-    assert (found.stopped, found.refused, found.compared) == (None, ("one: TOSA_UNPREDICTABLE",), 0)
-
-
-class _Plain:
-    """Inputs that are passed on as they are."""
-
-    def payload_inputs(self, arrays: Any) -> Any:
-        return arrays
 
 
 def _map(**changes: Any) -> FeatureMap:

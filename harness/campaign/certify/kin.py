@@ -15,7 +15,7 @@ from harness.case.case import Case, case_digest
 from harness.workers.protocol import Comparison
 
 BATCH = 20
-TRIES = 3
+TRIES = 4
 """Graphs that are compared at most, for each that is to come to the correction."""
 CHANGED = 4
 """Of so many graphs that come to the correction, one is to become another program."""

@@ -101,7 +101,7 @@ def row(*, reached, same):
 
 def test_comparing_ends_when_enough_came_to_the_correction_and_enough_were_changed():
     goal = Goal(reached=40)
-    assert goal.tries == 120
+    assert goal.tries == 160
     batches = []
 
     def compare(cases):

@@ -113,9 +113,8 @@ def _graph(draw: Draw, graph: Graph, *, grows: bool) -> tuple[Graph, Mapping[str
     while grows and len(pool.nodes) < MOST_NODES and one_in(draw, 3):
         pool.free_node()
     made = pool.finish()
-    if not all(0 < type_.elements <= 4 * BUDGET for type_ in pool.types.values()) or bool(graph.inputs) > bool(
-        made.inputs
-    ):
+    fits = all(0 < type_.elements <= 4 * BUDGET for type_ in pool.types.values())
+    if not fits or bool(graph.inputs) > bool(made.inputs):
         return graph, {}
     asked = tuple(dict.fromkeys(names[name] for name in graph.outputs if names[name] in pool.types))
     inner = tuple(

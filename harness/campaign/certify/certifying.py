@@ -316,19 +316,19 @@ class Certifier:
             return True
 
         self.report(f"making the counterexample {first.path} smaller")
-        case = first.case if first.case.graph.captured else smallest(first.case, still)
-        found = seen.get(case_digest(case), first)
-        [(_, now)] = self._outcomes([found], corpus, alone=alone)
-        if now != outcome:  # made small, it is another bug, and a known one
-            found, case = first, first.case
+        smaller = first.case if first.case.graph.captured else smallest(first.case, still)
+        found = seen.get(case_digest(smaller), first)
+        if found is not first:  # made small, it may be another bug, and a known one
+            [(_, now)] = self._outcomes([found], corpus, alone=alone)
+            found = found if now == outcome else first
         row = found.comparison
         return Counterexample(
             case=found.path,
-            target=case.target,
+            target=found.case.target,
             outcome=outcome,
             what=row.apart or next((item.message for item in row.corrected), row.what),
-            chain=operator_chain(case.graph),
-            nodes=len(case.graph.nodes),
+            chain=operator_chain(found.case.graph),
+            nodes=len(found.case.graph.nodes),
             vela=met_in_vela(row, corpus),
             stock=by_bucket(row.stock),
             corrected=by_bucket(row.corrected),

@@ -35,7 +35,7 @@ def outcome_of(comparison: Comparison, corpus: Sequence[Entry], *, alone: bool =
     if outcome != "worse":
         return outcome
     added = _only_in_vela(comparison)
-    excused = all(known_by(corpus, item) is not None for item in added) if alone else True
+    excused = not alone or all(known_by(corpus, item) is not None for item in added)
     return "vela" if added and excused else "worse"
 
 

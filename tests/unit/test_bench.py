@@ -5,6 +5,8 @@ import mmap
 import os
 from concurrent.futures import Future
 from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +23,7 @@ from harness.cli.benchmark.same_programs import Compared, difference
 from harness.cli.benchmark.same_programs import lines as same_programs_lines
 from harness.cli.benchmark.vela_engine import Row
 from harness.compat.warm.tricks import TRICKS, names
+from harness.workers.processes import Death
 from harness.workers.protocol import Emitted
 
 SLOW, PLAIN, FAST = "upstream-tester", "plain-sequence", "armdiff"
@@ -290,6 +293,38 @@ def test_a_difference_counts_only_where_the_plain_sequence_repeats_itself(tmp_pa
 def test_growth_leaves_out_the_first_tenth(found, grown):
     told = memory.growth([Held(10**12, own) for own in found])
     assert told == (grown if grown is None else pytest.approx(grown)), "pages of libraries are no growth"
+
+
+class Mortal:
+    """A worker that dies of the cases named so; the next one begins with less memory."""
+
+    born = 0
+
+    def __init__(self, limits):
+        Mortal.born += 1
+        self.process = SimpleNamespace(pid=Mortal.born)
+
+    def ask(self, task):
+        return Death("SIGSEGV", "vela", "") if "dies" in task.case else SimpleNamespace()
+
+    def close(self):
+        pass
+
+
+def test_growth_is_that_of_the_worker_that_ran_most_cases(monkeypatch):
+    monkeypatch.setattr(memory, "start_worker", Mortal)
+    monkeypatch.setattr(memory, "held", lambda pid: Held(10 * pid, pid))
+    monkeypatch.setattr(memory, "known_entries", lambda folders: [])
+    monkeypatch.setattr(Mortal, "born", 0)
+    names = ["a", "dies", "b", "c", "dies again", "d"]
+    subjects = [SimpleNamespace(name=name, cases=[Path(name)]) for name in names]
+    said = []
+    found, _ = memory.readings(subjects, said.append)
+    assert found == [Held(20, 2)] * 2, "b and c"
+    assert [line for line in said if "died" in line] == [
+        "dies: the worker died (SIGSEGV); what follows is of another one",
+        "dies again: the worker died (SIGSEGV); what follows is of another one",
+    ]
 
 
 def test_memory_is_told_in_mebibytes_and_percent():

@@ -30,11 +30,14 @@ FEWEST = 20
 def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[list[Held], int]:
     """What the worker holds after each case, and the most bytes that were resident at any time.
 
-    :param told: receives a line after each graph, and for a case at which the worker died (another takes over).
+    Another worker takes over where one dies of a case. Told are the readings of the one that ran most cases: those of
+    both would show a fall where there was none.
+
+    :param told: receives a line after each graph, and for a case at which the worker died.
     """
     known = bugs_of(known_entries(corpus_folders()))
     limits = Limits(cases=1 << 30, resident=64 * GIB)
-    found: list[Held] = []
+    lives: list[list[Held]] = [[]]
     peak = 0
     worker = start_worker(limits)
     try:
@@ -45,13 +48,14 @@ def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[
                     told(f"{file}: the worker died ({answer.kind}); what follows is of another one")
                     worker.close()
                     worker = start_worker(limits)
+                    lives.append([])
                     continue
-                found.append(held(worker.process.pid))
+                lives[-1].append(held(worker.process.pid))
                 peak = max(peak, _peak(worker))
-            told(f"{number}/{len(subjects)} {subject.name}: {found[-1].resident // MIB if found else 0} MiB")
+            told(f"{number}/{len(subjects)} {subject.name}: {lives[-1][-1].resident // MIB if lives[-1] else 0} MiB")
     finally:
         worker.close()
-    return found, peak
+    return max(lives, key=len), peak
 
 
 def _peak(worker: Worker) -> int:

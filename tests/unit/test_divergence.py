@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ from harness.ethosu.npu import Npu
 from harness.ethosu.records import Command
 from harness.locate.divergence import explaining, origin
 from harness.locate.divergence.difference import difference, where
-from harness.locate.divergence.explaining import Run
-from harness.locate.divergence.matching import LINEAR, Layout, Placement, view, views
+from harness.locate.divergence.explaining import Run, explain
+from harness.locate.divergence.matching import LINEAR, Catalogue, Layout, Placement, view, views
 from harness.locate.divergence.origin import Origin, find_origin
 from harness.locate.divergence.replaying import Move, Player, Store, program_of
 from harness.locate.divergence.stored import Stored
@@ -137,6 +137,25 @@ def test_two_defects_are_told_output_by_output() -> None:
     for output, name in enumerate(("b", "out")):
         found = find_origin(graph, [Run("draw", Player(program, [values["x"]]), wanted, values, output)])
         assert (found.step, found.tensor, found.elements, found.doubt) == (output, name, 64, "")
+
+
+def test_outputs_of_a_draw_share_one_look_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(explaining, "_once", lambda run, once=explaining._once: looked.append(run.draw) or once(run))
+    runs = _runs(_chain({"OFM_ZERO_POINT": 4}))
+    told = [find_origin(_graph(), runs), find_origin(_graph(), [run.of_output(0) for run in runs])]
+    assert looked == ["draw 0", "draw 1"]
+    assert told[0] == told[1] == _origin(_chain({"OFM_ZERO_POINT": 4}))
+
+
+def test_what_one_output_notes_is_not_known_to_the_next() -> None:
+    [run, _] = _runs(_chain())
+    for _ in range(3):
+        known = explain([run.of_output(0)])
+        assert (known.owners.holes.get(1, set()), known.copies) == (set(), set())
+        known.owners.note_hole(1, np.array([5]))
+        known.copies.add(77)
+        run.looks[0][0].owners.holes.setdefault(1, set())
 
 
 def test_what_cannot_be_matched_is_said_to_be_unknown() -> None:
@@ -263,6 +282,39 @@ def test_placements_find_their_elements(layout: Layout) -> None:
     data[placed.addresses[70]] ^= 1
     assert not placed.holds(data)
     assert not placed.holds(data[: placed.end - 1])
+
+
+@pytest.mark.parametrize("least", [1.0, 0.5])
+@pytest.mark.parametrize("strides", [None, (64, 64)])
+def test_placements_are_those_that_a_look_at_every_pair_finds(least: float, strides: tuple[int, int] | None) -> None:
+    random = np.random.default_rng(5)
+    whole = random.integers(0, 2, 96).astype(np.int8)
+    parts = {f"t{size}": whole[:size] if size % 3 else whole[-size:] for size in (1, 3, 8, 24, 40, 48, 64, 96)}
+    anchors = {1: [0, 8, 16, 20, 24, 60]}
+    met = 0
+    for begin, count in ((24, 4), (32, 8), (60, 2), (4, 1)):
+        addresses = begin + np.arange(count)
+        stored = Stored(
+            cast(Any, None), 1, addresses, 1, whole[addresses - 24 if begin >= 24 else addresses], strides=strides
+        )
+        layouts = [LINEAR] if strides is None else [Layout(64, 64, 4, depth) for depth in range(1, 17)]
+        expected = []
+        for layout, (name, values), kind, start in itertools.product(
+            layouts, parts.items(), ("converted", "complement"), anchors[1]
+        ):
+            placed = Placement(view(name, values, 1, kind), 1, start, layout)
+            wanted, inside = placed.expected(stored)
+            if start <= begin and inside.all() and values.size % max(layout.width * layout.depth, 1) == 0:
+                share = float((wanted.astype(np.int8) == stored.values).mean())
+                expected += [(share, name, kind, start, layout)] if share >= least else []
+        found = Catalogue(parts, anchors).placements(stored, least)
+        told = [
+            (c.share, c.placement.view.tensor, c.placement.view.kind, c.placement.start, c.placement.layout)
+            for c in found
+        ]
+        assert told == expected
+        met += len(told)
+    assert met
 
 
 def test_views_of_a_tensor() -> None:

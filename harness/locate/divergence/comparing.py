@@ -155,10 +155,11 @@ def compare_delegate(
     for item in sorted((item for pair in pairs for item in pair.differences), key=lambda item: item.elements):
         worst.setdefault(item.output, item)
     program = program_of(decoded, commands, configuration) if worst and origin else None
+    runs: dict[int, Run] = {}
     wrong = [
         WrongOutput(
             item,
-            _origin(tosa, program, io, pairs, steps or (), output) if origin and place < MOST_ORIGINS else None,
+            _origin(tosa, program, io, pairs, steps or (), output, runs) if origin and place < MOST_ORIGINS else None,
         )
         for place, (output, item) in enumerate(worst.items())
     ]
@@ -197,9 +198,18 @@ def _incomparable(got: Sequence[Array], wanted: Sequence[Array]) -> str | None:
 
 
 def _origin(
-    tosa: bytes, program: Program | None, io: PayloadIO, pairs: Sequence[_Pair], steps: Sequence[Step], output: int
+    tosa: bytes,
+    program: Program | None,
+    io: PayloadIO,
+    pairs: Sequence[_Pair],
+    steps: Sequence[Step],
+    output: int,
+    runs: dict[int, Run],
 ) -> Origin:
-    """Draws on which the output differs come first, those with the most distinct values before the others."""
+    """Draws on which the output differs come first, those with the most distinct values before the others.
+
+    :param runs: of draws that were looked at for another output, by the draw's identity; receives the others.
+    """
     ranked = sorted(
         pairs, key=lambda pair: (output not in {item.output for item in pair.differences}, -_variety(pair.wanted))
     )
@@ -207,17 +217,12 @@ def _origin(
         return unknown_origin("the stream has branches", ranked[0].draw.name)
     written = sum(item.end - item.start for step in steps for item in step.writes)
     block = decode_tosa(tosa).main
-    runs = [
-        Run(
-            pair.draw.name,
-            Player(program, io.payload_inputs(pair.draw.arrays)),
-            pair.wanted,
-            _values(tosa, block, pair.draw, pair.wanted),
-            output,
-        )
-        for pair in ranked[: _MOST_RUNS if written <= _LARGE else _FEWER_RUNS]
-    ]
-    return find_origin(block, runs)
+    chosen = ranked[: _MOST_RUNS if written <= _LARGE else _FEWER_RUNS]
+    for pair in chosen:
+        if id(pair.draw) not in runs:
+            player = Player(program, io.payload_inputs(pair.draw.arrays))
+            runs[id(pair.draw)] = Run(pair.draw.name, player, pair.wanted, _values(tosa, block, pair.draw, pair.wanted))
+    return find_origin(block, [runs[id(pair.draw)].of_output(output) for pair in chosen])
 
 
 def _values(tosa: bytes, block: TosaBlock, draw: Draw, wanted: Sequence[Array]) -> Mapping[str, Array]:

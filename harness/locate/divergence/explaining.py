@@ -9,7 +9,7 @@ counts as a copy. Nothing is said about the others: they may be Vela's own inter
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Run:
     :param wanted: the reference's outputs.
     :param values: all TOSA tensors that are known.
     :param output: the one output that is looked at; what becomes of the others does not count.
+    :ivar looks: what one look showed, the same for every output: ``of_output`` shares it.
     """
 
     draw: str
@@ -43,6 +44,11 @@ class Run:
     wanted: Sequence[Array]
     values: Mapping[str, Array]
     output: int = 0
+    looks: list[tuple[_Pass, set[int]]] = field(default_factory=list, compare=False, repr=False)
+
+    def of_output(self, output: int) -> Run:
+        """The same draw, for another output."""
+        return replace(self, output=output)
 
 
 @dataclass(frozen=True)
@@ -98,10 +104,10 @@ def explain(runs: Sequence[Run]) -> Explanation:
 
     :raises TooManyPlacements: a run has more than ``MOST_PLACEMENTS``.
     """
-    main, copies = _once(runs[0])
+    main, copies = _looked(runs[0])
     others = []
     for run in runs[1:]:
-        other, also = _once(run)
+        other, also = _looked(run)
         others.append({key: bits for key, (bits, _) in other.held.items()})
         copies &= also
     explained, seen = set[int](), set[int]()
@@ -119,6 +125,15 @@ def explain(runs: Sequence[Run]) -> Explanation:
                 best[index], shown[index] = (alone, total), key[0]
     shown = {index: tensor for index, tensor in shown.items() if index in explained}
     return Explanation(main.steps, main.owners, main.catalogue, explained, seen, copies, shown)
+
+
+def _looked(run: Run) -> tuple[_Pass, set[int]]:
+    """What one look at a run shows. Who gets it may note holes and take copies away."""
+    if not run.looks:
+        run.looks.append(_once(run))
+    seen, copies = run.looks[0]
+    holes = {region: set(found) for region, found in seen.owners.holes.items()}
+    return replace(seen, owners=replace(seen.owners, holes=holes)), set(copies)
 
 
 def _once(run: Run) -> tuple[_Pass, set[int]]:

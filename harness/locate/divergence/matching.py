@@ -256,11 +256,30 @@ class _Table:
         index, inside = layout.elements(addresses[None, :] - starts[:, None], stored.size)
         last, _ = layout.elements(stored.high - stored.size - starts, stored.size)
         most = np.maximum(index.max(axis=1, initial=0), last if layout is LINEAR else 0)
-        fits = inside.all(axis=1)[None, :] & (most[None, :] < self._lengths[:, None])
+        which, at = self._longer(most, inside.all(axis=1), ordered=probes > 1)
         if layout is not LINEAR:
-            fits &= (self._lengths % (layout.width * layout.depth) == 0)[:, None]
-        which, at = np.nonzero(fits)
+            whole = self._lengths[which] % (layout.width * layout.depth) == 0
+            which, at = which[whole], at[whole]
         return which, at, self._flat[self._offsets[which][:, None] + index[at]], values
+
+    def _longer(self, most: Ints, wanted: NDArray[np.bool_], ordered: bool) -> tuple[Ints, Ints]:
+        """Views that have an element at ``most`` of a start, for every start that is wanted.
+
+        :param ordered: the views in their order; or else as it comes.
+        A stream of 500 steps has 1,200 starts and 560 views, and 2 % of these pairs fit: the others are not looked at.
+        """
+        counts = np.where(wanted, len(self._lengths) - np.searchsorted(self._by_length[1], most, "right"), 0)
+        at = np.repeat(np.arange(len(most)), counts)
+        place = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+        which = self._by_length[0][-1 - place]
+        order = np.lexsort((at, which)) if ordered else slice(None)
+        return which[order], at[order]
+
+    @cached_property
+    def _by_length(self) -> tuple[Ints, Ints]:
+        """The views from the shortest to the longest, and their lengths."""
+        order = np.argsort(self._lengths, kind="stable")
+        return order, self._lengths[order]
 
 
 def _likeness(wanted: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:

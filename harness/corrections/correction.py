@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from harness.compat.velas import PACKAGE as VELA
+
 
 @dataclass(frozen=True)
 class Edit:
@@ -79,6 +81,10 @@ class Correction:
     def word(self) -> str:
         """What ``--correction`` calls it: its name, or the file that defines it."""
         return self.origin or self.name
+
+    def works_around(self, package: str) -> bool:
+        """Does it only keep a bug of this package from showing? It edits ExecuTorch or torchao, never Vela."""
+        return self.workaround or package == VELA
 
     @property
     def rejects(self) -> bool:

@@ -149,6 +149,17 @@ def test_a_page_says_what_a_maintainer_asks_before_its_script():
     assert patches(made) == {"fused-activation-keeps-clamp.patch": long}
 
 
+def test_what_edits_executorch_is_no_fix_of_a_bug_of_vela_s():
+    [cause] = causes([entry("vela-u85-chained-int16-tables")], fixes())
+    [fix] = [item for item in fixes() if item.name == "qmin-clamped"]
+    assert not fix.workaround, "it is the fix of qmin-lost"
+    made = facts(cause, corrections=[fix], patches={fix.name: "diff\n" * 40})
+    text = issue_text(cause, made, "2026-11-27")
+    assert "**A workaround in ExecuTorch**" in text
+    assert "**A fix**" not in text
+    assert patches(made) == {}
+
+
 def test_a_page_says_what_the_entry_that_names_the_cause_says_and_names_all_others():
     folder = "vela-unit-repeat-clamp-view vela-reshaped-pool-clamp vela-reshaped-sub-clamp vela-pool-reshaped-table"
     chosen = [entry(name) for name in (*folder.split(), "vela-batched-softmax", "vela-reshaped-matmul-clamp")]

@@ -261,12 +261,11 @@ def _command(case: Case, verified: Verified) -> str:
 def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
     certificate = facts.certificates.get(item.name)
     command = f"`armdiff certify {item.name} --patch` writes it as a patch"
+    workaround = item.works_around(facts.status.package)
     return {
-        "workaround": item.workaround,
+        "workaround": workaround,
         "change": item.change,
-        "diff": ""
-        if item.workaround
-        else facts.patches.get(item.name, "").rstrip(),  # Vela's developers have no use for it
+        "diff": "" if workaround else facts.patches.get(item.name, "").rstrip(),  # Vela's developers have no use for it
         "places": [
             f"{change.module}.{change.place}" for change in item.for_release(facts.releases.get("executorch", ""))
         ],

@@ -76,8 +76,10 @@ def causes(chosen: Iterable[Entry], corrections: Collection[Correction], naming:
     notes = {entry.name: entry.status.note for entry in naming}
     groups: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
     for entry in chosen:
-        edits = tuple(sorted(item.name for item in corrections if entry.name in item.entries and not item.workaround))
-        groups[(entry.status.package, *(edits or (f"entry {shared_name(entry)}",)))].append(entry)
+        package = entry.status.package
+        own = (item for item in corrections if entry.name in item.entries and not item.works_around(package))
+        edits = tuple(sorted(item.name for item in own))
+        groups[(package, *(edits or (f"entry {shared_name(entry)}",)))].append(entry)
     ordered = (sorted(group, key=_harm) for group in groups.values())
     found = (Cause(first, tuple(rest), notes.get(first.status.cause, "")) for first, *rest in ordered)
     return sorted(found, key=lambda cause: _harm(cause.head))

@@ -84,7 +84,7 @@ def patches(facts: Facts) -> Mapping[str, str]:
     return {
         f"{item.name}.patch": patch
         for item in facts.corrections
-        if (patch := facts.patches.get(item.name)) and not item.workaround and _long(patch)
+        if (patch := facts.patches.get(item.name)) and not item.works_around(facts.status.package) and _long(patch)
     }
 
 
@@ -125,12 +125,13 @@ def _fix(item: Correction, facts: Facts, applies: str) -> dict[str, Any]:
     patch = facts.patches.get(item.name, "").rstrip()
     certificate = facts.certificates.get(item.name)
     attached = f"The patch is attached (`{item.name}.patch`)." if patch and _long(patch) else ""
-    attached = "" if item.workaround else " ".join(filter(None, (attached, applies)))
+    workaround = item.works_around(facts.status.package)
+    attached = "" if workaround else " ".join(filter(None, (attached, applies)))
     evidence = evidence_of(certificate) if certificate else ""
     return {
-        "workaround": item.workaround,
+        "workaround": workaround,
         "change": item.change,
-        "diff": patch if patch and not item.workaround and not _long(patch) else "",
+        "diff": patch if patch and not workaround and not _long(patch) else "",
         "evidence": " ".join(filter(None, (attached, evidence))),
     }
 

@@ -1,9 +1,7 @@
 """Root causes: findings are reduced to their smallest programs, and those with one fingerprint are one bug.
 
 A cause is known if its smallest program is proved to be: a condition of an entry holds at its place, or it has an
-entry's fingerprint. The pattern of that entry has to be in the program that was reduced, too. It is known as well if
-the same step of the stream is wrong without one of its operators, and that is known: Vela may move work to an operator
-beside the bug, and then it is named as the wrong one, which no cut takes away.
+entry's fingerprint. The pattern of that entry has to be in the program that was reduced, too.
 
 A finding whose bucket and operators are those of a cause that is found already is put with it unreduced, which proves
 nothing: it counts as the cause does, unless the cause is known. A known one must be proved of every finding, so there
@@ -15,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -30,7 +28,6 @@ from harness.ethosu.accelerator import accelerator_named
 from harness.evidence.inspection.surroundings import tosa_place
 from harness.tosa.children import Children, Said, Say
 from harness.tosa.comparing_twins import judge_with_twins
-from harness.tosa.cutting import before, shortcuts
 from harness.tosa.engine import BLOCK, Judge, Plan, Result, run
 from harness.tosa.findings import digest
 from harness.tosa.fingerprint import generalisations, worded
@@ -208,34 +205,6 @@ class Reducer:
 
     def cause(self, program: Program, finding: Finding) -> Cause | None:
         """The cause of one finding; None if it does not show again."""
-        told = self._alone(program, finding)
-        return told if told is None or told.finding.known else self._with_fewer(told)
-
-    def _with_fewer(self, told: Cause) -> Cause:
-        """Known, if with fewer operators the same step is wrong, and that is known."""
-        step, version = _wrong_step(told.finding), self._version(told.finding)
-        if step is None:
-            return told
-        there = _entries_there(told.program, self.bugs[version])
-        count = len(told.program.operators)
-        fewer = [one for cut in (before, shortcuts) for one in cut(told.program) if len(one.operators) < count]
-        asked = [(one, told.finding.target) for one in fewer]
-        looked = set[int]()
-        for result in self._judged(asked, version, told.finding, placed=True):
-            index = result.block // _TRIES
-            alike = next((item for item in result.findings if _wrong_step(item) == step), None)
-            if alike is None or index in looked or len(looked) == _MOST_FEWER:
-                continue
-            looked.add(index)
-            other = self._alone(fewer[index], alike)
-            if other is not None and other.finding.known and other.finding.entry in there:
-                proof = f"the same step is wrong without {_missing(told.program, fewer[index])}: {other.finding.proof}"
-                known = msgspec.structs.replace(told.finding, state="known", entry=other.finding.entry, proof=proof)
-                return replace(told, finding=known)
-        return told
-
-    def _alone(self, program: Program, finding: Finding) -> Cause | None:
-        """The cause by its smallest program."""
         version = self._version(finding)
         bugs = self.bugs[version]
         there = _entries_there(program, bugs)
@@ -303,9 +272,7 @@ class Reducer:
         told = (item.without(small.finding.oracle) for item in results)
         return next((word for word in told if word != "no"), "no")
 
-    def _judged(
-        self, asked: Sequence[tuple[Program, str]], version: str, finding: Finding, placed: bool = False
-    ) -> Iterator[Result]:
+    def _judged(self, asked: Sequence[tuple[Program, str]], version: str, finding: Finding) -> Iterator[Result]:
         """Each program under a few seeds of inputs."""
         if not asked:
             return
@@ -317,7 +284,7 @@ class Reducer:
         plan = Plan(
             source,
             most=len(asked) * _TRIES * BLOCK,
-            judge=partial(self._judge_of(finding), placed=placed),
+            judge=partial(self._judge_of(finding), placed=False),
             vela=self.velas[version],
         )
         yield from (result for result in run(plan) if result.accelerator)
@@ -325,21 +292,6 @@ class Reducer:
 
 _TRIES = 2
 """Seeds of inputs with which a variation is judged."""
-_MOST_FEWER = 3
-"""Programs with fewer operators that are reduced for one cause."""
-
-
-def _wrong_step(finding: Finding) -> tuple[str, Fact, Fact | None, Fact | None] | None:
-    """What shows, in which operation of the stream, and what would mend it; None where no operation is told."""
-    facts = {} if finding.place is None else finding.place.facts
-    if "operation" not in facts:
-        return None
-    return shown_kind(finding), facts["operation"], facts.get("repair"), facts.get("issue")
-
-
-def _missing(program: Program, fewer: Program) -> str:
-    """The operators that one program has more than the other."""
-    return ", ".join((Counter(step.op for step in program.operators) - Counter(fewer.ops)).elements())
 
 
 def marked(finding: Finding, cause: Cause) -> Finding:

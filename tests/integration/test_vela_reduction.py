@@ -16,8 +16,6 @@ from harness.tosa.engine import Plan, run
 from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor
 from harness.tosa.reducing import reduced
-from harness.triage.conditions import Condition
-from harness.triage.known import KnownBug
 from harness.triage.program_entries import program_entries
 
 AMAX_PADDED = Program(
@@ -184,42 +182,6 @@ def test_a_planted_bound_is_no_bug_of_the_corpus_whatever_that_says_of_clamps(ju
     cause = Reducer({"5.1.0": bugs}, {"5.1.0": None}, judging=judging).cause(CLAMPED, findings(CLAMPED, judging)[0])
     assert cause is not None
     assert (cause.finding.known, cause.fingerprint) == (False, fingerprint)
-
-
-def blamed_on_a_reverse(program, accelerator, seed=0, operation="", **words):
-    """The fault, and the place of each mismatch names the REVERSE if there is one, as where Vela moved work there."""
-    judged = judged_with_a_fault(program, accelerator, seed, **words)
-    return replace(judged, mismatches=tuple(_blamed(item, operation) for item in judged.mismatches))
-
-
-def _blamed(mismatch, operation):
-    ops = [] if mismatch.place is None else [item.op for item in mismatch.place.operators]
-    if "REVERSE" not in ops:
-        return mismatch
-    facts = {**mismatch.place.facts, **({"operation": operation} if operation else {})}
-    return replace(mismatch, place=msgspec.structs.replace(mismatch.place, here=(ops.index("REVERSE"),), facts=facts))
-
-
-@pytest.mark.parametrize(
-    ("known", "operation", "proved"),
-    [("CLAMP", "", True), ("ABS", "", False), ("CLAMP", "CONV", False), ("CLAMP: input == 1", "", False)],
-)
-def test_a_bug_is_known_where_the_same_step_is_wrong_without_the_operator_that_is_blamed(known, operation, proved):
-    """It is not where that is another operator's bug, where another operation of the stream is wrong, nor where the
-    bug's pattern was made by taking the operator away.
-    """
-    condition = Condition(path=(known,), whole=True, shows=("values",))
-    bucket = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/*/"
-    bug = KnownBug(entry="a-bound", bucket=bucket, conditions=(condition,))
-    judging = partial(blamed_on_a_reverse, operation=operation)
-    reducer = Reducer({"5.1.0": (bug,)}, {"5.1.0": None}, judging=judging)
-    cause = reducer.cause(CLAMPED, findings(CLAMPED, judging)[0])
-    assert cause is not None
-    assert cause.program.ops == ("REVERSE", "CLAMP"), "the operator at the place stays"
-    assert cause.finding.known == proved
-    if proved:
-        assert (cause.finding.entry, cause.velas) == ("a-bound", {"5.1.0": "yes"})
-        assert (cause.finding.proof or "").startswith("the same step is wrong without REVERSE: condition of a-bound")
 
 
 def test_a_death_keeps_no_operator_that_it_does_not_need():

@@ -1,4 +1,4 @@
-"""Vela drops the input of a convolution whose kernel meets nothing but padding (Ethos-U85)
+"""Vela drops the input of a convolution whose kernel meets nothing but padding (Ethos-U55, U65, U85)
 
 Needs executorch 1.5.1, torch 2.13.0+cpu, torchao 0.18.0, ethos-u-vela 5.1.0, tosa-tools 2026.5.0.
 Exit status 1: the bug shows; 0: it does not. 3: it needs an Ethos-U to show.

@@ -89,7 +89,9 @@ def concluding(tally: VelaTally, causes: Causes) -> list[str]:
     where = f"{counted_as(tally.programs.total(), 'program')}, {counted_as(len(tally.findings), 'finding')}"
     told = {id(item) for cause in causes.found.values() for item in cause.shown_by}
     left = sum(id(item) not in told for item in tally.new)
-    bugs = f"{counted_as(len({item.entry for item in known}), 'known bug')}, {len(new)} new"
+    alike = sum(cause.finding.state == "resembling" for cause in new)
+    bugs = f"{counted_as(len({item.entry for item in known}), 'known bug')}, {len(new) - alike} new"
+    bugs += f", {alike} resembling a known one" if alike else ""
     lines = [f"{where}: {bugs}" + (f", {counted_as(left, 'finding')} not reduced" if left else "")]
     if known:
         counts = Counter(item.entry for item in known).most_common()
@@ -99,7 +101,8 @@ def concluding(tally: VelaTally, causes: Causes) -> list[str]:
     for cause in new:
         having = [version for version, state in cause.velas.items() if state == "yes"]
         count = counted_as(len(cause.shown_by), "finding")
-        lines.append(f"  new: {cause.name}: {count}; on {', '.join(cause.families)}; Vela {', '.join(having)}")
+        state = f"resembling {cause.finding.entry}" if cause.finding.state == "resembling" else "new"
+        lines.append(f"  {state}: {cause.name}: {count}; on {', '.join(cause.families)}; Vela {', '.join(having)}")
     return lines
 
 

@@ -225,7 +225,7 @@ class Reducer:
             judging=self._judge_of(finding),
             vela=self.velas[version],
         )
-        return None if small is None else self._told(small, version, _without_others(bugs, there))
+        return None if small is None else self._told(small, version, _without_others(bugs, there), bugs)
 
     def _judge_of(self, finding: Finding) -> Judge:
         """How a finding is seen: one between twins with that twin alone."""
@@ -238,9 +238,12 @@ class Reducer:
         having = [version for version in self.velas if states.get(version, "yes") == "yes"]
         return (having or [*self.velas])[-1]
 
-    def _told(self, small: Reduced, version: str, bugs: Sequence[KnownBug]) -> Cause:
+    def _told(self, small: Reduced, version: str, bugs: Sequence[KnownBug], every: Sequence[KnownBug]) -> Cause:
         """Try what the fingerprint needs to know, and on which accelerators and Velas it shows; in haste of what a
         condition proves only the latter.
+
+        :param bugs: those that may prove it.
+        :param every: all of them: what the smallest program is one of otherwise, it resembles.
         """
         velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
         if self.hasty and (proved := classified(small.finding, bugs)).known:
@@ -253,9 +256,12 @@ class Reducer:
         shows = self._show(asked, small.finding, version)
         text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
         families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
-        marked = classified_as_smallest(msgspec.structs.replace(small.finding, fingerprint=text), small.program, bugs)
+        worded_finding = msgspec.structs.replace(small.finding, fingerprint=text)
+        found = classified_as_smallest(worded_finding, small.program, bugs)
+        if not found.known:
+            found = _resembling(found, classified_as_smallest(worded_finding, small.program, every))
         return Cause(
-            text, small.program, marked, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
+            text, small.program, found, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
         )
 
     def _show(self, asked: Sequence[tuple[Program, str]], finding: Finding, version: str) -> list[bool]:
@@ -298,10 +304,15 @@ def marked(finding: Finding, cause: Cause) -> Finding:
     """The finding with its cause's fingerprint; known, if its smallest program is."""
     told = msgspec.structs.replace(finding, fingerprint=cause.fingerprint)
     if not cause.finding.known:
-        return told
+        return _resembling(told, cause.finding)
     count = counted_as(len(cause.program.operators), "operator")
     proof = f"{BY_REDUCTION}{count}: {cause.finding.proof}"
     return msgspec.structs.replace(told, state="known", entry=cause.finding.entry, proof=proof)
+
+
+def _resembling(finding: Finding, like: Finding) -> Finding:
+    """The finding as one that resembles what another is, or resembles; as it is, if that is new."""
+    return msgspec.structs.replace(finding, state="resembling", entry=like.entry) if like.entry else finding
 
 
 def _entries_there(program: Program, bugs: Sequence[KnownBug]) -> set[str]:

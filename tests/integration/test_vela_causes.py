@@ -8,8 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.reports.vela import concluding
 from harness.tosa.causes import Cause, Causes
 from harness.tosa.program import Operator, Program
+from harness.tosa.tally import VelaTally
 from harness.triage.findings import Finding
 
 PROGRAM = Program((), (Operator("REDUCE_MAX", ("x0",), ("v0",)), Operator("PAD", ("v0",), ("v1",))), ("x0",), ("v1",))
@@ -85,6 +87,15 @@ def test_each_finding_of_a_known_cause_is_reduced_for_its_proof(jobs: int):
     assert [item.state for item in run.findings] == ["known", "known", "new", "new"]
     assert run.findings[1].proof == "reduced to 2 operators: a condition holds"
     assert len(run.found) == 2
+
+
+def test_a_cause_that_resembles_a_known_bug_says_so_and_counts():
+    like = msgspec.structs.replace(finding(), state="resembling", entry="an-entry")
+    run, _ = told(Reducing({"a": cause("values: this", like)}), {"a": CHAIN})
+    assert [(item.state, item.entry) for item in run.findings] == [("resembling", "an-entry")]
+    first, second = concluding(VelaTally([], findings=run.findings), run)
+    assert first == "0 programs, 1 finding: 0 known bugs, 0 new, 1 resembling a known one"
+    assert second.startswith("  resembling an-entry: numeric-reducemax-pad-")
 
 
 def test_the_first_of_each_bucket_comes_before_the_second_of_any():

@@ -10,12 +10,14 @@ import pytest
 
 from harness.artifacts.tosa import decode_tosa
 from harness.artifacts.vela import VelaPayload
-from harness.tosa.causes import Reducer
+from harness.tosa.causes import Reducer, marked
 from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
 from harness.tosa.engine import Plan, run
 from harness.tosa.judging import Judged, judge
 from harness.tosa.program import Operator, Program, Tensor
 from harness.tosa.reducing import reduced
+from harness.triage.conditions import Condition
+from harness.triage.known import KnownBug
 from harness.triage.program_entries import program_entries
 
 AMAX_PADDED = Program(
@@ -182,6 +184,19 @@ def test_a_planted_bound_is_no_bug_of_the_corpus_whatever_that_says_of_clamps(ju
     cause = Reducer({"5.1.0": bugs}, {"5.1.0": None}, judging=judging).cause(CLAMPED, findings(CLAMPED, judging)[0])
     assert cause is not None
     assert (cause.finding.known, cause.fingerprint) == (False, fingerprint)
+
+
+def test_a_smallest_program_of_a_known_bug_that_the_program_does_not_have_resembles_it():
+    """A cut may have made the bug: the one that was looked for may be another."""
+    smallest = Condition(path=("CLAMP: elements == 1",), shows=("values",), whole=True)
+    bug = KnownBug(entry="an-entry", bucket="", conditions=(smallest,))
+    reducer = Reducer({"5.1.0": (bug,)}, {"5.1.0": None}, judging=judged_with_a_fault)
+    [finding] = findings(CLAMPED, judged_with_a_fault)
+    cause = reducer.cause(CLAMPED, finding)
+    assert cause is not None
+    assert (cause.finding.state, cause.finding.entry) == ("resembling", "an-entry")
+    told = marked(finding, cause)
+    assert (told.state, told.entry, told.fingerprint) == ("resembling", "an-entry", cause.fingerprint)
 
 
 def test_a_death_keeps_no_operator_that_it_does_not_need():

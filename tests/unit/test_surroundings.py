@@ -67,7 +67,9 @@ def test_the_facts_of_windows_and_movement():
     }
     assert conv.items() <= facts["CONV2D"].items()
     assert {"cut": 1, "outer": -2, "input": 1, "kept": 0}.items() <= facts["SLICE"].items()
-    assert {"moved": 1, "moves_first": 0, "last_kept": 0, "rank": 4}.items() <= facts["TRANSPOSE"].items()
+    assert {"moved": 1, "moves_first": 0, "last_kept": 0, "narrower": 1, "rank": 4}.items() <= facts[
+        "TRANSPOSE"
+    ].items()
     assert {"last_kept": 0, "ones_only": 0, "output": 1, "kept": 1}.items() <= facts["RESHAPE"].items()
 
 
@@ -163,6 +165,29 @@ def test_an_operand_of_one_element_beside_a_larger_one_is_told(shape: tuple[int,
     place = case_place(Graph(inputs=inputs, nodes=(node,), outputs=("n0",)))
     assert place is not None
     assert lone.items() <= place.operators[0].facts.items()
+
+
+DRAWN = {"bias": False, "dilation": [1] * 3, "groups": 1, "out_channels": 2, "padding": [0] * 3, "stride": [1] * 3}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        Node(name="n0", operator="conv3d", inputs=("x",), attributes={**DRAWN, "kernel": [3, 1, 2]}),
+        Node(
+            name="n0",
+            operator="aten.conv3d.default",
+            inputs=("x", "w"),
+            attributes={"args": [{"value": "x"}, {"value": "w"}], "kwargs": {}},
+            types=(TensorType(shape=(1, 2, 2, 4, 3)),),
+        ),
+    ],
+)
+def test_a_conv3d_says_how_deep_its_kernel_is(node: Node):
+    given = (Input(name="x", shape=(1, 2, 4, 4, 4)), Input(name="w", shape=(2, 2, 3, 1, 2)))
+    place = case_place(Graph(inputs=given, nodes=(node,), outputs=("n0",)))
+    assert place is not None
+    assert place.operators[0].facts["planes"] == 3
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ unlike shapes) and ``lone`` (one of them has one element, another has more). Nod
 ``ranks_differ`` (their operands, constants too, have unlike numbers of axes) and ``first_arange`` (the first operand
 that is no flag is a constant of equal steps); an upsample that is given factors has the largest as ``factor``, and
 ``doubled`` (1 if its result has as many elements as the operand along some axis after the channels, or twice as many,
-where that is not the factor).
+where that is not the factor), and a conv3d has ``planes`` (taps along its depth).
 
 Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
 what an OutPad cuts away), ``taps``, ``skips`` (1 if no window reads some rows or columns, as the stride is larger than
@@ -21,7 +21,8 @@ padding in front of the convolution that it turns into, the larger of both axes)
 (from the front), ``back`` (from the back, -1 is the last) and ``along`` (its elements). RESHAPE has ``last_kept`` (the
 last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
 in front of all others do). TRANSPOSE has ``moved`` (axes of more than one element that change their order),
-``moves_first`` (the outermost of them comes elsewhere), ``last_kept`` (the innermost of them stays the innermost) and
+``moves_first`` (the outermost of them comes elsewhere), ``last_kept`` (the innermost of them stays the innermost),
+``narrower`` (the last axis of the result is shorter than the operand's) and
 ``undoes`` (it puts every axis back, with the TRANSPOSEs directly in front of it that nothing else reads). SLICE has
 ``cut`` (axes that lose something), ``outer`` (the first of them, from the back), ``inner`` (the last) and ``behind`` (1
 if it begins behind the first element of an axis). PAD and TILE have them of the axes that grow; a PAD's operand is
@@ -104,6 +105,9 @@ def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place |
         found |= dict(_numbers(node.attributes))
         if plain_name(node.operator).startswith("upsample") and operands and result is not None:
             found |= _by_factors(node.attributes, operands[0].shape[2:], result.shape[2:])
+        if plain_name(node.operator) == "conv3d":
+            weights = [types[name].shape[2:] for name in node.inputs[1:2] if name in types]
+            found["planes"] = [*weights, node.attributes.get("kernel")][0][0]
         read = [name for name in node.inputs if name in types]
         value = next((name for name in read if types[name].dtype != "bool"), "")
         found["ranks_differ"] = int(len({len(types[name].shape) for name in read}) > 1)
@@ -359,6 +363,7 @@ def _movement_facts(
             "moved": sum(one > other for one, other in pairwise(order)),
             "moves_first": _moves_first(order, shape),
             "last_kept": int(not order or order[-1] == max(order)),
+            "narrower": int(bool(shape) and result[-1] < shape[-1]),
         }
     if operator.op in ("SLICE", "PAD", "TILE"):
         cut = [axis - len(shape) for axis, (one, other) in enumerate(zip(shape, result, strict=True)) if one != other]

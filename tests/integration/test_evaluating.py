@@ -54,6 +54,18 @@ def test_real_constant_and_symbolic_operands_have_none(fakes):
         assert key_of(torch.add, (operand,), {}) is None
 
 
+def test_what_has_no_operand_is_made_anew_in_another_mode(evaluating):
+    """As in passes over a graph without inputs, which take a mode each."""
+    modes = [FakeTensorMode(), FakeTensorMode()]
+    made = []
+    with remembered({}):
+        for mode in modes:
+            with mode:
+                made.append([evaluating(torch.ops.aten.full.default, [1], 1.0) for _ in range(2)])
+    assert [first is again for first, again in made] == [True, True]
+    assert [first.fake_mode for first, _ in made] == modes
+
+
 def test_what_was_evaluated_is_remembered_inside_and_only_there(evaluating, fakes):
     calls = []
 

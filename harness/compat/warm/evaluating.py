@@ -26,6 +26,7 @@ from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
 from executorch.exir import pass_base
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.program import _program
+from torch._guards import active_fake_mode
 from torch._subclasses import FakeTensor
 
 LITERALS = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
@@ -133,8 +134,12 @@ def remembered(known: Known) -> Iterator[None]:
 
 
 def key_of(target: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
-    """What tells one evaluation from another; None where it must not be remembered."""
-    words: list[Any] = [target]
+    """What tells one evaluation from another; None where it must not be remembered.
+
+    Of operators without operands, nothing but the active mode tells whose tensor they make: each pass has its own mode
+    where a graph has no input.
+    """
+    words: list[Any] = [target, id(active_fake_mode())]
     return tuple(words) if _spell(args, words) and _spell(kwargs, words) else None
 
 

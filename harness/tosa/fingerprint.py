@@ -81,8 +81,7 @@ def worded(program: Program, finding: Finding, shown: Mapping[tuple[Axis, str], 
         + "".join(f" {term}" for term in _terms(program, step))
         for step in program.operators
     ]
-    last = program.operators[-1].outputs
-    if program.outputs != last:
+    if program.outputs != tuple(name for step in program.operators[-1:] for name in step.outputs):
         parts.append(f"out {', '.join(program.outputs)}")
     return f"{shown_kind(finding)}: {'; '.join(parts)}"
 

@@ -139,3 +139,9 @@ def test_a_fingerprint_says_whether_rows_and_columns_grow_alike(scale: tuple[int
         ("v0",),
     )
     assert worded(program, finding(), {}) == f"values: x0 int8 [1]; v0 = {words}"
+
+
+def test_a_program_whose_output_is_its_input_has_a_fingerprint():
+    program = Program((Tensor("x0", (1, 3), "INT8"),), (), ("x0",), ("x0",))
+    refused = finding("v1/crash/exception/vela/-/ethos-u85/RuntimeError|x")
+    assert worded(program, refused, {}).endswith(": x0 int8 [n]; out x0")

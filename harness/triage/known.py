@@ -56,7 +56,7 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
     :param message: a part of the message in ``bucket``.
     :param operators: what a graph must contain, in order, for a finding to be like it.
     :param families: target families that have the bug; none stands for all.
-    :param recipe: a word that the recipe must have.
+    :param recipe: a word that the recipe must have, for all of the graph or for some of its nodes.
     :param conditions: any of them that holds at a finding's place proves it.
     :param corrections: those that, applied alone, prove it by taking the finding away.
     :param fingerprints: those of the bug's smallest programs (``harness.tosa.fingerprint``).
@@ -110,7 +110,8 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
         """Can the target and the recipe show the bug?"""
         if self.families and parse_target(finding.target).family not in self.families:
             return False
-        return not self.recipe or self.recipe in finding.recipe.split(",")
+        words = finding.recipe.split(",")  # ``a16w8=n0``: node n0 alone
+        return not self.recipe or any(word == self.recipe or word.startswith(f"{self.recipe}=") for word in words)
 
     def _is_about(self, condition: Condition, finding: Finding) -> bool:
         """Does it speak of findings of this kind and target? Without a word on the kind, of the entry's own."""

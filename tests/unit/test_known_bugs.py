@@ -67,6 +67,7 @@ def test_families_and_recipe_bound_a_condition():
     assert not classified(finding(), [msgspec.structs.replace(BATCHED, families=("ethos-u85",))]).known
     assert not classified(finding(recipe="a8w8"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
     assert classified(finding(recipe="a16w8,io=same"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
+    assert classified(finding(recipe="a8w8,a16w8=n0"), [msgspec.structs.replace(BATCHED, recipe="a16w8")]).known
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,15 @@ def _mismatch(failure: Failure, legs: tuple[str, str] | None, observation: Obser
 
 
 def _refused_graph(record: LoweringRecord, graph: Graph) -> Place | None:
-    """The case's graph, and of the TOSA graph on which Vela raised: ``passed_on`` (outputs that are inputs of it)."""
+    """The case's graph, and of the TOSA graph on which Vela raised, how many outputs are inputs of it (``passed_on``),
+    and how many are constants (``constant``).
+    """
     if not record.refused:
         return None
     block = decode_tosa(record.refused).main
-    return case_place(graph, {"passed_on": sum(name in block.inputs for name in block.outputs)})
+    constants = {name for operator in block.operators if operator.op == "CONST" for name in operator.outputs}
+    counts = {"passed_on": block.inputs, "constant": constants}
+    return case_place(graph, {fact: sum(name in found for name in block.outputs) for fact, found in counts.items()})
 
 
 def _refused_kernel(failure: Failure, graph: Graph) -> Place | None:

@@ -263,11 +263,12 @@ def test_crash_reports_a_leg_that_failed():
     assert found.stage == "leg:tosa-reference"
 
 
-def test_where_vela_raised_the_place_says_how_many_outputs_of_its_graph_are_inputs():
-    tosa = to_flatbuffer(Program((Tensor("x", (1, 2), "INT8"),), (), ("x",), ("x",)))
+def test_where_vela_raised_the_place_says_how_many_outputs_of_its_graph_are_inputs_or_constants():
+    tensors = (Tensor("x", (1, 2), "INT8"), *(Tensor(name, (1,), "INT8", (3,)) for name in "cd"))
+    tosa = to_flatbuffer(Program(tensors, (), ("x",), ("x", "c", "d")))
     failure = Failure("vela", "RuntimeError", "Compilation failed: Output tensor x does not have any writers.")
     [found] = judge("crash", replace(CLEAN, failure=failure, lowering=LoweringRecord(refused=tosa)))
-    assert (found.place.graph, found.place.facts) == ("aten", {"passed_on": 1})
+    assert (found.place.graph, found.place.facts) == ("aten", {"passed_on": 1, "constant": 2})
     [found] = judge("crash", replace(CLEAN, failure=failure))
     assert found.place is None
 

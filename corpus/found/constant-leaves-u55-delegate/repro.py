@@ -1,0 +1,109 @@
+"""A constant that only the CPU reads is an output of the delegate, and Vela refuses the graph (Ethos-U55, U65)
+
+Needs executorch 1.5.1, torch 2.13.0+cpu, torchao 0.18.0, ethos-u-vela 5.1.0, tosa-tools 2026.5.0.
+Exit status 1: the bug shows; 0: it does not.
+"""
+
+import math
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from executorch.backends.arm.ethosu import EthosUCompileSpec
+from executorch.backends.arm.quantizer import EthosUQuantizer, get_symmetric_quantization_config
+from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+from tosa.TosaGraph import TosaGraph
+from torch import nn
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n0 = nn.Conv2d(1, 1, (2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, bias=False)
+
+    def forward(self, x0, x1):
+        n0 = self.n0(x0)
+        n1 = torch.select_scatter(n0, x1, -2, 0)
+        return n1
+
+
+def seed_weights(model, seed):
+    """Draw every parameter from numpy, by name, within 1/sqrt(fan-in)."""
+    for name, parameter in model.named_parameters():
+        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+        fan_in = math.prod(parameter.shape[1:]) or 1
+        values = rng.uniform(-1.0, 1.0, tuple(parameter.shape)) / math.sqrt(fan_in)
+        parameter.data = torch.from_numpy(values.astype(np.float32))
+
+
+def draw(name, index, seed=0):
+    """The random generator of one sample of one input."""
+    return np.random.default_rng([seed, zlib.crc32(name.encode()), index])
+
+
+CALIBRATION = [
+    (
+        torch.from_numpy(draw('x0', i, seed=69).uniform(0.0, 1.0, (1, 1, 2, 2)).astype(np.float32)),
+        torch.from_numpy(draw('x1', i, seed=69).normal(-2.0, 0.5, (1, 1, 1)).astype(np.float32)),
+    )
+    for i in range(2)
+]
+
+
+def compiled(flatbuffer, name, flags):
+    """Write a TOSA graph and compile it with Vela: what Vela wrote (None if it failed), and what it said."""
+    Path(f"{name}.tosa").write_bytes(flatbuffer)
+    command = ["vela", *flags, f"--output-dir={name}_vela", f"{name}.tosa"]
+    print("$", *command, flush=True)
+    vela = subprocess.run([sys.executable, "-m", "ethosu.vela", *command[1:]], capture_output=True, text=True)
+    said = vela.stdout + vela.stderr
+    if vela.returncode:
+        print("expected: Vela compiles the graph")
+        print(f"actual:   exit status {vela.returncode}:", *said.strip().splitlines()[-6:], sep="\n  ")
+        return None, said
+    for line in said.splitlines():
+        if "out of bounds" in line:
+            print("Vela says:", line.strip())
+    return np.load(Path(f"{name}_vela", f"{name}_vela.npz")), said
+
+
+def main():
+    model = Model().eval()
+    seed_weights(model, 65)
+    model.requires_grad_(False)
+    compile_spec = EthosUCompileSpec("ethos-u55-128")
+    # up to the TOSA graph that Vela is given
+    partitioner = TOSAPartitioner(TosaCompileSpec(compile_spec.tosa_spec))
+    quantizer = EthosUQuantizer(compile_spec)
+    quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True))
+    graph = torch.export.export(model, CALIBRATION[0]).module(check_guards=False)
+    prepared = prepare_pt2e(graph, quantizer)
+    for sample in CALIBRATION:
+        prepared(*sample)
+    quantized = convert_pt2e(prepared)
+    exported = torch.export.export(quantized, CALIBRATION[0])
+    edge = to_edge_transform_and_lower(
+        exported,
+        partitioner=[partitioner],
+        compile_config=EdgeCompileConfig(_check_ir_validity=False),
+    )
+    shows = False
+    for node in edge.exported_program().graph.nodes:
+        if node.op != "get_attr":
+            continue
+        flatbuffer = getattr(edge.exported_program().graph_module, node.target).processed_bytes
+        block = TosaGraph.GetRootAs(flatbuffer).Regions(0).Blocks(0)
+        made, said = compiled(flatbuffer, node.target, compile_spec.compiler_flags)
+        shows = shows or made is None and 'Non-passthrough operation' in " ".join(said.split())
+    print("The bug shows." if shows else "The bug does not show.")
+    return int(shows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

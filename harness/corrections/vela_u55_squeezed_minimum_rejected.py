@@ -59,5 +59,5 @@ CORRECTION = Correction(
     changes=rejected("VelaU55SqueezedMinimumCheck", _CHECK, U55),
     patterns=(("amin",), ("view|reshape|flatten", "amin"), ("amin", "view|reshape|flatten")),
     workaround=True,
-    needs=(*EXPOSED, "noop-output-not-delegated"),  # a reshape that does nothing then stays alone
+    needs=(*EXPOSED, "noop-output-copied"),  # a reshape that does nothing then stays alone
 )

@@ -78,6 +78,17 @@ model = Counts()
 calibration = [(torch.rand(4),) for _ in range(2)]
 """
 
+UNCHANGED = """
+import torch
+class Unchanged(torch.nn.Module):
+    def forward(self, x):
+        turned = x.permute(0, 2, 1, 3).permute(0, 2, 1, 3)
+        return torch.sigmoid(x), torch.nn.functional.pixel_shuffle(x, 1), turned, torch.cat([x])
+torch.manual_seed(0)
+model = Unchanged()
+calibration = [(torch.rand(1, 2, 3, 3),) for _ in range(2)]
+"""
+
 
 @pytest.mark.skipif(RELEASE != "1.5.1", reason="no correction for the installed release")
 @pytest.mark.parametrize(
@@ -93,6 +104,16 @@ def test_what_is_written_in_place_arrives(tmp_path, armdiff_here, model, name):
         item["bucket"] for item in data["findings"] if item["oracle"] in ("crash", "numeric", "outputs", "quality")
     ]
     assert found == []
+
+
+@pytest.mark.skipif("noop-output-copied" not in NEEDED, reason="no correction for the installed release")
+def test_what_passes_reduce_to_nothing_is_copied(tmp_path, armdiff_here):
+    """No operator of the partitioner's graph is a no-op; in stock, Vela refuses each of the three outputs."""
+    words = written(tmp_path, UNCHANGED, "--probes", "none", "--json", "out.json", "--correction", "noop-output-copied")
+    armdiff_here(*words, "--target", "ethos-u85-256", cwd=tmp_path)
+    data = json.loads((tmp_path / "out.json").read_text())
+    assert data["cases"] == 2
+    assert [item for item in data["findings"] if not item["information"]] == []
 
 
 @pytest.mark.skipif("folded-constant-keeps-codes" not in NEEDED, reason="no correction for the installed release")

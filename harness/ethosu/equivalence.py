@@ -3,7 +3,7 @@
 Commands must be the same, with the same fields. Constants may differ where no operation takes the
 difference: in padding between streams, and in what a weight stream holds beyond the tensor of its
 operation. Vela 5.1.0 fills the latter from uninitialised memory for some convolutions on Ethos-U85
-(``corpus/found/vela-u85-conv-emitted-twice``), so its payloads are not the same from run to run.
+(``corpus/found/vela-u85-weights-for-width``), so its payloads are not the same from run to run.
 """
 
 from __future__ import annotations

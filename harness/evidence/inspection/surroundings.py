@@ -106,8 +106,8 @@ def case_place(graph: Graph, facts: Mapping[str, Fact] | None = None) -> Place |
         if plain_name(node.operator).startswith("upsample") and operands and result is not None:
             found |= _by_factors(node.attributes, operands[0].shape[2:], result.shape[2:])
         if plain_name(node.operator) == "conv3d":
-            weights = [types[name].shape[2:] for name in node.inputs[1:2] if name in types]
-            found["planes"] = [*weights, node.attributes.get("kernel")][0][0]
+            kernels = [types[name].shape[2:] for name in node.inputs[1:2] if name in types]
+            found["planes"] = (kernels or [node.attributes["kernel"]])[0][0]
         read = [name for name in node.inputs if name in types]
         value = next((name for name in read if types[name].dtype != "bool"), "")
         found["ranks_differ"] = int(len({len(types[name].shape) for name in read}) > 1)

@@ -214,6 +214,5 @@ def shared_root(block: TosaBlock, one: int, other: int) -> bool:
 
 
 def _plain(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Without ones in front, where ranks may differ (a scalar is [] or [1])."""
-    start = next((index for index, size in enumerate(shape) if size != 1), len(shape))
-    return shape[start:]
+    """Without axes of one element: wherever they are, they move no byte, and ranks may differ (a scalar is [] or [1])."""
+    return tuple(size for size in shape if size != 1)

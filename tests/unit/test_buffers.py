@@ -73,6 +73,13 @@ def test_other_sizes_are_other_bytes():
     assert against_tosa(None, tosa(), False, "input").kind == "input bytes differ"
 
 
+def test_axes_of_one_element_move_no_byte():
+    value = replace(tensor((2, 1, 2, 4)), dim_order=(0, 2, 1, 3))
+    assert against_tosa(value, tosa((2, 2, 4, 1)), False, "output") is None
+    assert against_type(value, ValueType((2, 1, 2, 4), "int8", (0, 2, 3, 1))) is None
+    assert against_tosa(value, tosa((2, 4, 2, 1)), False, "output").kind == "shape differs"
+
+
 def test_int4_outputs_are_unpacked_by_the_ethos_u_runtime_only():
     assert against_tosa(tensor(), tosa(dtype="INT4"), True, "output") is None
     assert against_tosa(tensor(), tosa(dtype="INT4"), False, "output").kind == "output bytes differ"

@@ -15,6 +15,7 @@ _SET = re.compile(r"\{([^{}]*)\}")
 _SUBSTITUTIONS = (
     (re.compile(r"TOSA-\d[\d.]*(?:\+\w+)*"), "TOSA"),  # the target's profile is not part of the cause
     (re.compile(r"0x[0-9a-fA-F]+"), "H"),
+    (re.compile(r"-nan\b"), "nan"),  # its sign is the processor's
     (re.compile(r"(?:/[\w.+-]+){2,}"), "PATH"),
     (re.compile(r"\b(?:getitem|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b"), "NAME"),
     (re.compile(r"\b[nxk]\d+\b"), "NAME"),

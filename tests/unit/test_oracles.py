@@ -273,6 +273,10 @@ def test_where_vela_raised_the_place_says_how_many_outputs_of_its_graph_are_inpu
     assert found.place is None
 
 
+def test_the_sign_of_what_is_no_number_says_nothing():
+    assert normalized("range of [-nan, nan]") == "range of [nan, nan]"
+
+
 def test_a_size_and_the_symbol_that_stood_for_it_are_one():
     assert normalized("no device from s51") == normalized("no device from 43") == "no device from N"
 

@@ -214,5 +214,5 @@ def shared_root(block: TosaBlock, one: int, other: int) -> bool:
 
 
 def _plain(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Without axes of one element: wherever they are, they move no byte, and ranks may differ (a scalar is [] or [1])."""
+    """Without axes of one element: they move no byte, and ranks may differ (a scalar is [] or [1])."""
     return tuple(size for size in shape if size != 1)

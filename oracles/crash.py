@@ -9,7 +9,7 @@ from __future__ import annotations
 from harness.artifacts.tosa import decode_tosa
 from harness.case.case import Graph
 from harness.case.place import Place
-from harness.evidence.inspection.surroundings import case_place
+from harness.evidence.inspection.surroundings import CONSTANTS, case_place
 from harness.evidence.observation import CRASH, Failure, LoweringRecord, Mismatch, Observation, Oracle, headline
 from harness.evidence.references import EAGER, RUNTIME
 from harness.evidence.signatures import normalized, signature
@@ -53,9 +53,9 @@ def _refused_graph(record: LoweringRecord, graph: Graph) -> Place | None:
     if not record.refused:
         return None
     block = decode_tosa(record.refused).main
-    constants = {name for operator in block.operators if operator.op == "CONST" for name in operator.outputs}
-    counts = {"passed_on": block.inputs, "constant": constants}
-    return case_place(graph, {fact: sum(name in found for name in block.outputs) for fact, found in counts.items()})
+    makers = [block.producers[name].op for name in block.outputs if name in block.producers]
+    passed_on = sum(name in block.inputs for name in block.outputs)
+    return case_place(graph, {"passed_on": passed_on, "constant": sum(op in CONSTANTS for op in makers)})
 
 
 def _refused_kernel(failure: Failure, graph: Graph) -> Place | None:

@@ -225,7 +225,7 @@ class Reducer:
             judging=self._judge_of(finding),
             vela=self.velas[version],
         )
-        return None if small is None else self._told(small, version, _without_others(bugs, there), bugs)
+        return None if small is None else self._told(small, version, bugs, there)
 
     def _judge_of(self, finding: Finding) -> Judge:
         """How a finding is seen: one between twins with that twin alone."""
@@ -238,15 +238,16 @@ class Reducer:
         having = [version for version in self.velas if states.get(version, "yes") == "yes"]
         return (having or [*self.velas])[-1]
 
-    def _told(self, small: Reduced, version: str, bugs: Sequence[KnownBug], every: Sequence[KnownBug]) -> Cause:
+    def _told(self, small: Reduced, version: str, bugs: Sequence[KnownBug], there: set[str]) -> Cause:
         """Try what the fingerprint needs to know, and on which accelerators and Velas it shows; in haste of what a
         condition proves only the latter.
 
-        :param bugs: those that may prove it.
-        :param every: all of them: what the smallest program is one of otherwise, it resembles.
+        :param there: the entries that may prove it by ``whole``: what the program is the smallest of otherwise, it
+            resembles.
         """
+        own = _without_others(bugs, there)
         velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
-        if self.hasty and (proved := classified(small.finding, bugs)).known:
+        if self.hasty and (proved := classified(small.finding, own)).known:
             target = (small.finding.target,)
             return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)
         wider = generalisations(small.program)
@@ -256,10 +257,10 @@ class Reducer:
         shows = self._show(asked, small.finding, version)
         text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
         families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
-        worded_finding = msgspec.structs.replace(small.finding, fingerprint=text)
-        found = classified_as_smallest(worded_finding, small.program, bugs)
+        smallest = msgspec.structs.replace(small.finding, fingerprint=text)
+        found = classified_as_smallest(smallest, small.program, own)
         if not found.known:
-            found = _resembling(found, classified_as_smallest(worded_finding, small.program, every))
+            found = _resembling(found, classified_as_smallest(smallest, small.program, bugs))
         return Cause(
             text, small.program, found, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
         )

@@ -22,13 +22,13 @@ padding in front of the convolution that it turns into, the larger of both axes)
 last axis stays what it is), ``ones_only`` (only axes of size one come or go) and ``front_only`` (only axes of size one
 in front of all others do). TRANSPOSE has ``moved`` (axes of more than one element that change their order),
 ``moves_first`` (the outermost of them comes elsewhere), ``last_kept`` (the innermost of them stays the innermost),
-``narrower`` (the last axis of the result is shorter than the operand's) and
-``undoes`` (it puts every axis back, with the TRANSPOSEs directly in front of it that nothing else reads). SLICE has
-``cut`` (axes that lose something), ``outer`` (the first of them, from the back), ``inner`` (the last) and ``behind`` (1
-if it begins behind the first element of an axis). PAD and TILE have them of the axes that grow; a PAD's operand is
-``behind`` where it has padding before it. TILE has ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by
-different factors). RESCALE has ``scales`` (multipliers) and ``wide`` (1 if its operand or its result has 32 bits).
-ADD and SUB of operands that are rescaled by whole factors have ``factor`` (the larger) and ``factors_alike``.
+``narrower`` (the last axis of the result is shorter than the operand's) and ``undoes`` (it puts every axis back, with
+the TRANSPOSEs directly in front of it that nothing else reads). SLICE has ``cut`` (axes that lose something), ``outer``
+(the first of them, from the back), ``inner`` (the last) and ``behind`` (1 if it begins behind the first element of an
+axis). PAD and TILE have them of the axes that grow; a PAD's operand is ``behind`` where it has padding before it. TILE
+has ``times``. RESIZE has ``unlike`` (1 if rows and columns grow by different factors). RESCALE has ``scales``
+(multipliers) and ``wide`` (1 if its operand or its result has 32 bits). ADD and SUB of operands that are rescaled by
+whole factors have ``factor`` (the larger) and ``factors_alike``.
 """
 
 from __future__ import annotations

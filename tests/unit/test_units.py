@@ -218,3 +218,14 @@ def test_a_transpose_that_bears_the_mark_of_a_quantize_node_decides_nothing(op, 
     graph = block(["x"], ["t"], [(op, ("x",), ("t",))], [value("x"), value("t")])
     decision = _decided(graph.operators[0], Origins({0: "q"}, graph), trace(start), graph)
     assert (None if decision is None else float(decision.scale)) == scale
+
+
+@pytest.mark.parametrize(("last", "scale"), [("GATHER", None), ("RESIZE", 0.25)])
+def test_a_reshape_that_a_pass_carried_away_from_its_gather_decides_nothing(last, scale):
+    """The reshape ahead of a GATHER may stand in front of the TABLE that the GATHER reads, in the table's domain."""
+    start = (placeholder("x"), call("taken", "aten.index.Tensor", "%x"), quantize("q", "%taken", 0.25, 0), output("q"))
+    operators = [("RESHAPE", ("x",), ("r",)), ("TABLE", ("r",), ("t",)), (last, ("t",), ("g",))]
+    graph = block(["x"], ["g"], operators, [value(name) for name in "xrtg"])
+    origins = Origins({0: "taken", 1: None, 2: "taken"}, graph)
+    decisions = [_decided(operator, origins, trace(start), graph) for operator in graph.operators]
+    assert [None if item is None else float(item.scale) for item in decisions] == [None, None, scale]

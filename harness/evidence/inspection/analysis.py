@@ -160,15 +160,16 @@ def _decided(operator: TosaOperator, origins: Origins, trace: PassTrace, block: 
     """PT2E's decision for what an operator writes, if that is the result of its group.
 
     Operators that only move elements decide nothing: passes carry them across others, into domains
-    that are not their own, also the transpose that has the mark of the quantize node behind a change of memory
-    format. What they hand on is judged at the graph's outputs. Nor do those that hand
+    that are not their own, also the reshape ahead of a GATHER and the transpose that has the mark of the quantize
+    node behind a change of memory format. What they hand on is judged at the graph's outputs. Nor do those that hand
     on a constant in which equal codes of several domains were merged (FuseEqualPlaceholdersPass).
     """
     origin = origins.of[operator.index]
     if origin is None or not operator.outputs or operator.outputs[0] not in origins.results(origin):
         return None
     start = trace.start.nodes[origin]
-    if base(start) in MOVERS or (is_quantize(start) and operator.op in TOSA_MOVING) or _moves_merged(operator, block):
+    moves = operator.op in TOSA_MOVING and (is_quantize(start) or origins.moves(origin))
+    if base(start) in MOVERS or moves or _moves_merged(operator, block):
         return None
     choices = decided(origin, trace.start)
     if len(choices) != 1 or len(choices[0].scales) != 1:

@@ -41,6 +41,10 @@ class Origins:
                 table.setdefault(self.of[item.index], []).append(item)
         return {origin: tuple(operators) for origin, operators in table.items()}
 
+    def moves(self, origin: str) -> bool:
+        """Does a group only move elements?"""
+        return all(item.op in TOSA_MOVING for item in self.group(origin))
+
     def results(self, origin: str) -> tuple[str, ...]:
         """What ``leaving`` gives, without data movement ahead of the group's own arithmetic.
 

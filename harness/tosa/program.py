@@ -198,7 +198,8 @@ def parameters(operator: Operator) -> tuple[str, ...]:
 def problem(program: Program) -> str:
     """What makes the data no program, in one sentence; empty if nothing does.
 
-    TOSA's own rules are the reference model's to check: this is about names, order and counts.
+    TOSA's own rules are the reference model's to check: this is about names, order and counts. The shape of a scalar
+    has no values; any other tensor has some.
     """
     table = program.by_name
     if len(table) != len(program.tensors):
@@ -224,7 +225,7 @@ def problem(program: Program) -> str:
             return f"{tensor.name} has {len(tensor.data)} values for shape {list(tensor.shape)}"
         if tensor.distinct and tensor.shape[-1] > tensor.limits[1] - tensor.limits[0] + 1:
             return f"{tensor.name} cannot have {tensor.shape[-1]} values that differ in {list(tensor.limits)}"
-        if tensor.dtype not in BITS or min(tensor.shape, default=1) < 1:
+        if tensor.dtype not in BITS or min(tensor.shape, default=1) < (tensor.dtype != SHAPE):
             return f"{tensor.name} is {tensor.dtype} {list(tensor.shape)}"
     return ""
 

@@ -57,6 +57,26 @@ def test_a_flatbuffer_read_and_written_again_is_the_same_bytes():
     assert from_flatbuffer(to_flatbuffer(program)) == program
 
 
+def test_a_value_without_axes_has_a_shape_without_values():
+    """A reduction to a scalar ends in a RESHAPE to no axes: such programs are read, written and reduced as others."""
+    scalar = Program(
+        tensors=(
+            Tensor("x", (1, 1), "INT8", span=(-5, 7)),
+            Tensor("s", (0,), "SHAPE", ()),
+            Tensor("y", (), "INT8"),
+        ),
+        operators=(Operator("RESHAPE", ("x", "s"), ("y",)),),
+        inputs=("x",),
+        outputs=("y",),
+    )
+    assert decode(encode(scalar)) == scalar
+    read = from_flatbuffer(to_flatbuffer(scalar))
+    assert read.by_name["y"].shape == ()
+    assert read.by_name["s"].values().tolist() == []
+    empty = msgspec.structs.replace(scalar, tensors=(Tensor("x", (1, 0), "INT8"), *scalar.tensors[1:]))
+    assert problem(empty) == "x is INT8 [1, 0]"
+
+
 @pytest.mark.parametrize(("dtype", "values"), [("INT4", [-8, 7, 3]), ("INT48", [-(1 << 40), 5]), ("BOOL", [0, 1])])
 def test_constants_of_odd_widths_come_back(dtype: str, values: list[int]):
     tensor = Tensor("k", (len(values),), dtype, tuple(values))

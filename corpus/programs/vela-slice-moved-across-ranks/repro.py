@@ -1,4 +1,4 @@
-"""SLICE -> RESHAPE -> CONCAT on ethos-u85-256: differs from the TOSA reference
+"""SLICE -> RESHAPE -> TILE on ethos-u55-128: differs from the TOSA reference
 
 Needs ethos-u-vela 5.1.0, tosa-tools 2026.5.0 and numpy.
 Nothing here executes a command stream. The outputs of the stream in io.npz come from armdiff's functional model of the
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import tosa_reference_model
 
-FLAGS = ["--accelerator-config=ethos-u85-256", "--config=Arm/vela.ini", "--system-config=Ethos_U85_SYS_DRAM_Mid", "--memory-mode=Sram_Only", "--output-format=raw"]
+FLAGS = ["--accelerator-config=ethos-u55-128", "--config=Arm/vela.ini", "--system-config=Ethos_U55_High_End_Embedded", "--memory-mode=Shared_Sram", "--output-format=raw"]
 here = Path(__file__).resolve().parent
 
 

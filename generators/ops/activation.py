@@ -1,19 +1,22 @@
 """Elementwise activations and clamps: result type equals operand type.
 
 ``hardtanh`` and ``clamp`` take their bounds as attributes; a clamp may be one-sided. Bounds are
-drawn around the values that small graphs produce, so that they bite.
+drawn around the values that small graphs produce, so that they bite; one that bounds nothing is
+also drawn as float32's largest number, as modules that guard against infinities write it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from hypothesis import strategies as st
 
 from generators.rules import is_float
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
+LARGEST = float(np.finfo(np.float32).max)
 BOUNDS = st.sampled_from([0.0, 1.0, -1.0, 6.0, 0.5, -0.5, 2.0, -2.0, 0.1, 3.0])
 
 
@@ -42,7 +45,8 @@ def unary(name: str, aten: str, text: str, *tags: str) -> Operator:
 
 
 def _draw_hardtanh(draw: Draw, pool: Pool, name: str) -> Choice:
-    low, high = draw(st.sampled_from([(-1.0, 1.0), (0.0, 6.0), (0.0, 1.0), (-2.0, 0.5), (0.5, 2.0), (-0.1, 0.1)]))
+    ends = [(-1.0, 1.0), (0.0, 6.0), (0.0, 1.0), (-2.0, 0.5), (0.5, 2.0), (-0.1, 0.1), (0.0, LARGEST)]
+    low, high = draw(st.sampled_from(ends))
     return Choice((name,), {"min": low, "max": high})
 
 
@@ -65,8 +69,9 @@ def _infer_hardtanh(types: Types, attributes: Attributes) -> tuple[TensorType, .
 
 def _draw_clamp(draw: Draw, pool: Pool, name: str) -> Choice:
     low, high = sorted((draw(BOUNDS), draw(BOUNDS)))
-    sides = draw(st.sampled_from(["both", "min", "max"]))
-    return Choice((name,), {"min": None if sides == "max" else low, "max": None if sides == "min" else high})
+    sides = draw(st.sampled_from(["both", "min", "max", "largest"]))
+    top = {"min": None, "largest": LARGEST}.get(sides, high)
+    return Choice((name,), {"min": None if sides == "max" else low, "max": top})
 
 
 def _call(function: str, keys: tuple[str, str]) -> Callable[[Sequence[str], Attributes, Types], str]:

@@ -9,7 +9,8 @@ CORRECTION = Correction(
     entries=("infinite-clamp-bound-replaced",),
     cause=(
         "ReplaceInfAndLimitValuesPass makes infinity and float32's largest number, wherever a call has one, into 255, "
-        "and their negatives into -256, so that a mask can be quantized. A bound of a clamp is not quantized as a value."
+        "and their negatives into -256, so that a mask can be quantized. A bound of a clamp is not quantized as "
+        "a value."
     ),
     change="The pass leaves the bounds of clamp and hardtanh as they are; what lowers them takes the end of the codes.",
     changes=(

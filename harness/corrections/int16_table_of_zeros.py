@@ -8,8 +8,8 @@ CORRECTION = Correction(
     name="int16-table-of-zeros",
     entries=("int16-table-all-zero",),
     cause=(
-        "InsertTableOpsPass shifts the entries of a 16-bit TABLE by the logarithm of the largest. If all are zero, that "
-        "is minus infinity, and int() raises."
+        "InsertTableOpsPass shifts the entries of a 16-bit TABLE by the logarithm of the largest. If all are zero, "
+        "that is minus infinity, and int() raises."
     ),
     change="The largest entry is taken for at least one, which needs no shift.",
     changes=(

@@ -225,7 +225,8 @@ def problem(program: Program) -> str:
             return f"{tensor.name} has {len(tensor.data)} values for shape {list(tensor.shape)}"
         if tensor.distinct and tensor.shape[-1] > tensor.limits[1] - tensor.limits[0] + 1:
             return f"{tensor.name} cannot have {tensor.shape[-1]} values that differ in {list(tensor.limits)}"
-        if tensor.dtype not in BITS or min(tensor.shape, default=1) < (tensor.dtype != SHAPE):
+        least = 0 if tensor.dtype == SHAPE else 1
+        if tensor.dtype not in BITS or min(tensor.shape, default=1) < least:
             return f"{tensor.name} is {tensor.dtype} {list(tensor.shape)}"
     return ""
 

@@ -1,4 +1,4 @@
-"""``saturated-before-large-rescale``: a sum far beyond its output's range saturates as TOSA RESCALE allows."""
+"""``saturated-before-large-rescale``: a sum or product far beyond its output's range saturates as TOSA RESCALE allows."""
 
 from __future__ import annotations
 
@@ -12,25 +12,35 @@ _FIRST = """\
                 (
                     node,
                     qarg.dtype,
+                    [
+                        rescale_qargs.get_scale_per_tensor()
+                        / qarg.get_scale_per_tensor()
+                    ],  # [Old scale / new scale]
 """
 _SATURATED = """\
         # For a scale in [2 ** (e - 1); 2 ** e), RESCALE requires an input of 31 - e
         # bits. The result of add and sub has up to 29 bits (see
-        # _get_inputs_rescaled_qparams), so saturate it first if the scale is 4 or
-        # more. What the output dtype can't hold now, it can't hold afterwards either.
+        # _get_inputs_rescaled_qparams), that of an int8 mul up to 17, so saturate it
+        # first if the scale is 4 or more. What the output dtype can't hold now, it
+        # can't hold afterwards either. No shift is left beyond 2 ** 30: go in steps.
         input_node = node
-        if (
-            node.target
-            in [exir_ops.edge.aten.add.Tensor, exir_ops.edge.aten.sub.Tensor]
-            and rescale_qargs.get_scale_per_tensor() >= 4 * qarg.get_scale_per_tensor()
-        ):
-            with graph.inserting_after(node):
-                input_node = create_node(
-                    graph,
-                    exir_ops.backend.tosa.RESCALE.default,
-                    (node, qarg.dtype, [1.0], 0, 0),
-                    from_node=node,
-                )
+        scale = rescale_qargs.get_scale_per_tensor() / qarg.get_scale_per_tensor()
+        wide = [exir_ops.edge.aten.add.Tensor, exir_ops.edge.aten.sub.Tensor]
+        if qarg.dtype == torch.int8:
+            wide.append(exir_ops.edge.aten.mul.Tensor)
+        if node.target in wide and scale >= 4:
+            steps, step = [1.0], 2.0**20 if qarg.dtype == torch.int8 else 2.0**12
+            while scale > step:
+                steps.append(step)
+                scale /= step
+            for step in steps:
+                with graph.inserting_after(input_node):
+                    input_node = create_node(
+                        graph,
+                        exir_ops.backend.tosa.RESCALE.default,
+                        (input_node, qarg.dtype, [step], 0, 0),
+                        from_node=node,
+                    )
 
         with graph.inserting_after(input_node):
             rescale_node = create_node(
@@ -39,19 +49,20 @@ _SATURATED = """\
                 (
                     input_node,
                     qarg.dtype,
+                    [scale],  # [Old scale / new scale]
 """
 
 CORRECTION = Correction(
     name="saturated-before-large-rescale",
     entries=("rescale-shift-unpredictable", "rescale-overflow-aborts-table"),
     cause=(
-        "InsertRescaleInt32Pass gives the operands of add and sub 20 fraction bits (12 of int16), whatever the scale "
-        "of the output. With a tiny one the ratio is far above 1, and the int32 result needs more bits than the shift "
-        "of the output RESCALE allows."
+        "InsertRescaleInt32Pass gives the operands of add and sub 20 fraction bits (12 of int16), and takes those of mul "
+        "as they are, whatever the scale of the output. With a tiny one the ratio is far above 1, and the int32 result "
+        "needs more bits than the shift of the output RESCALE allows, or there is no such shift."
     ),
     change=(
-        "If that ratio is 4 or more, a RESCALE of scale 1 saturates the result of add and sub to the dtype of the "
-        "output before: what it cuts off saturates behind the ratio too."
+        "If that ratio is 4 or more, a RESCALE of scale 1 saturates the result of add, sub and int8 mul to the dtype of "
+        "the output before: what it cuts off saturates behind the ratio too. Ratios that no shift has go in steps."
     ),
     changes=(
         Change(
@@ -61,5 +72,5 @@ CORRECTION = Correction(
             (Edit(_FIRST, _SATURATED),),
         ),
     ),
-    patterns=(("add|sub|rsub|addmm|linear|softmax|log_softmax|mean|layer_norm|div",),),
+    patterns=(("add|sub|mul|rsub|addmm|linear|softmax|log_softmax|mean|layer_norm|div",),),
 )

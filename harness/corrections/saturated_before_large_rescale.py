@@ -1,4 +1,4 @@
-"""``saturated-before-large-rescale``: a sum or product far beyond its output's range saturates as TOSA RESCALE allows."""
+"""``saturated-before-large-rescale``: a sum or product far beyond its output's range saturates as RESCALE allows."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ CORRECTION = Correction(
     name="saturated-before-large-rescale",
     entries=("rescale-shift-unpredictable", "rescale-overflow-aborts-table"),
     cause=(
-        "InsertRescaleInt32Pass gives the operands of add and sub 20 fraction bits (12 of int16), and takes those of mul "
-        "as they are, whatever the scale of the output. With a tiny one the ratio is far above 1, and the int32 result "
-        "needs more bits than the shift of the output RESCALE allows, or there is no such shift."
+        "InsertRescaleInt32Pass gives the operands of add and sub 20 fraction bits (12 of int16), and takes those of "
+        "mul as they are, whatever the scale of the output. With a tiny one the ratio is far above 1, and the int32 "
+        "result needs more bits than the shift of the output RESCALE allows, or there is no such shift."
     ),
     change=(
-        "If that ratio is 4 or more, a RESCALE of scale 1 saturates the result of add, sub and int8 mul to the dtype of "
-        "the output before: what it cuts off saturates behind the ratio too. Ratios that no shift has go in steps."
+        "If that ratio is 4 or more, a RESCALE of scale 1 saturates the result of add, sub and int8 mul to the dtype "
+        "of the output before: what it cuts off saturates behind the ratio too. Ratios that no shift has go in steps."
     ),
     changes=(
         Change(

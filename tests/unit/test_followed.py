@@ -40,6 +40,16 @@ def test_a_batch_norm_scales_weights_and_moves_the_bias():
     assert (weight.low < weight.high).all()
 
 
+@pytest.mark.parametrize("target", ["aten.div.Scalar", "aten.div.Tensor_mode"])
+def test_a_quotient_is_a_product(target):
+    [one] = channels(call("quotient", target, "%conv", 0.25, shape=(1, 2, 4, 4)))
+    assert one.factor == pytest.approx(4.0)
+
+
+def test_a_quotient_of_a_constant_by_the_convolution_is_none():
+    assert channels(call("quotient", "aten.div.Tensor", "%b", "%conv", shape=(1, 2, 4, 4))) == []
+
+
 def test_a_product_behind_is_folded_as_well_or_not():
     first = call("first", "getitem", "%norm", 0, shape=(1, 2, 4, 4))
     half = call("half", "aten.mul.Scalar", "%first", 0.5, shape=(1, 2, 4, 4))

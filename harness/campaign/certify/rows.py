@@ -19,7 +19,7 @@ from harness.campaign.certify.store import Store
 from harness.case.case import Case, case_digest
 from harness.case.chains import has_pattern
 from harness.case.reading import read_case
-from harness.case.target import DEFAULT_TARGETS
+from harness.case.target import DEFAULT_TARGETS, parse_target
 from harness.case.wording import counted_as
 from harness.compat.releases import release_line
 from harness.corrections import Correction, chosen
@@ -33,6 +33,7 @@ from harness.workers.protocol import CompareTask, Comparison, Task, Variant
 
 ETHOS_U_SHARE = 5
 """Of five graphs on TOSA one is compared on each Ethos-U target, too."""
+FLOAT_TARGETS = ("TOSA-1.0+FP",)
 
 _Wanted = tuple[Case, str, Variant]
 """A case, its file, and the corrections to compare it with."""
@@ -42,7 +43,8 @@ _Wanted = tuple[Case, str, Variant]
 class Plan:
     """What certificates are made of.
 
-    :param graphs: drawn graphs a correction on ``TOSA-1.0+INT``; a fifth of them on each default Ethos-U target.
+    :param graphs: drawn graphs a correction on ``TOSA-1.0+INT``, and a fifth of them on each default Ethos-U target; on
+        ``TOSA-1.0+FP`` where the bugs are of float models.
     :param out: folder for cases, comparisons and certificates.
     :param reach: graphs that are to come to the corrected code (``harness.campaign.certify.kin``); 0: do not look.
     :param earlier: certificates that were made already, by name: what they say of the same correction and packages
@@ -80,7 +82,7 @@ class Rows:
     ) -> None:
         self._plan, self._pool, self._together, self._report, self._begins = plan, pool, together, report, begins
         self._store = Store(plan.out / f"comparisons-{release_line() or 'unknown'}.jsonl")
-        self._shared: list[tuple[Case, ...]] = []
+        self._shared: dict[tuple[str, ...], list[tuple[Case, ...]]] = {}
         self._ended: dict[str, tuple[Finding, ...]] = {}
         """What stock shows on a case that ends a worker, by its file."""
 
@@ -118,21 +120,29 @@ class Rows:
         operator patterns often enough, so that corrections share cases.
         """
         words = (correction.word,) if correction else self._together
-        drawn = self._sequence()
+        drawn = self._sequence(self._targets(correction) if correction else DEFAULT_TARGETS)
         if correction is not None:
             drawn = [cases for cases in drawn if has_pattern(cases[0].graph, correction.patterns)]
+        if not drawn:  # operators that no generated graph has
+            return []
         tosa, *ethos_u = zip(*drawn[: self._plan.graphs], strict=True)
         few = max(1, self._plan.graphs // ETHOS_U_SHARE)
         cases = [*tosa, *(case for column in ethos_u for case in column[:few])]
         return [self.wanted(case, words) for case in cases]
 
-    def _sequence(self) -> list[tuple[Case, ...]]:
-        if not self._shared:
-            groups = [item.patterns for item in chosen(self._together)]
+    def _targets(self, correction: Correction) -> tuple[str, ...]:
+        """Where graphs are drawn for it: on the float profile, if all its bugs are bugs of float models."""
+        own = [read_case(item.folder) for item in self._plan.corpus if item.name in correction.entries]
+        floats = own and not any(parse_target(case.target).quantized for case in own)
+        return FLOAT_TARGETS if floats else DEFAULT_TARGETS
+
+    def _sequence(self, targets: tuple[str, ...]) -> list[tuple[Case, ...]]:
+        if targets not in self._shared:
+            groups = [item.patterns for item in chosen(self._together) if self._targets(item) == targets]
             from generators.cases import draw_covering
 
-            self._shared = draw_covering(groups, self._plan.seed, self._plan.graphs, DEFAULT_TARGETS)
-        return self._shared
+            self._shared[targets] = draw_covering(groups, self._plan.seed, self._plan.graphs, targets)
+        return self._shared[targets]
 
     def wanted(self, case: Case, words: Variant) -> _Wanted:
         """A drawn case, in a file of its own, to be compared with corrections."""

@@ -19,7 +19,7 @@ from harness.case.wording import counted_as
 from harness.compat.snapshots import NodeState, PassTrace, Ref, base
 from harness.evidence.inspection.analysis import CONVOLUTIONS, Analysis
 from harness.evidence.inspection.decisions import decided, is_dequantize, is_quantize, operands
-from harness.evidence.inspection.folding import Folded, folded, quantized
+from harness.evidence.inspection.folding import Folded, computed, folded, quantized
 from harness.evidence.inspection.followed import folded_into
 from harness.evidence.inspection.layout import nearest, same_elements, share, weights
 from harness.evidence.inspection.origins import constant_origin
@@ -347,6 +347,8 @@ def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappin
             f"is {tensor.dtype}, the quantized graph has {wanted.value.dtype} codes",
             origin,
         )
+    if start.op == "call_function" and wanted.value.dtype.kind == stored.dtype.kind == "f":
+        wanted = computed(wanted)
     if same_elements(wanted.low, wanted.high, stored):
         return JudgedConstant(tensor.name, "right", origin=origin)
     return _compared(tensor.name, "folded constant differs", wanted.low, wanted.high, stored, origin)

@@ -57,6 +57,12 @@ def quantized(value: Array, qparams: Qparams, axis: int | None = None) -> Folded
     return codes_within(steps, slack, _along(qparams.zero_points, value.ndim, axis), qparams)
 
 
+def computed(value: Folded) -> Folded:
+    """A float constant that operators compute: passes may take them apart, and round otherwise (``x / 7``)."""
+    slack = TIE * np.abs(value.value[np.isfinite(value.value)]).max(initial=0.0)
+    return Folded((value.low - slack).astype(value.low.dtype), (value.high + slack).astype(value.high.dtype))
+
+
 def codes_within(steps: Array, slack: Array, zero_points: Array | int, qparams: Qparams) -> Folded:
     """Codes of values that may be off a little. NaN may become any: no standard says what its cast to an integer is.
 

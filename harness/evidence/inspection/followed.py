@@ -70,7 +70,13 @@ def folded_into(start: NodeState, graph: Snapshot, values: Mapping[str, Folded])
 
 
 def _channels(node: NodeState, numbers: Sequence[Array | None], axis: int) -> Channels | None:
-    """What a product with a constant, or a batch norm of constants, does to each channel; None for anything else."""
+    """What a product with a constant, or a batch norm of constants, does to each channel; None for anything else.
+
+    A quotient is a product, also where it is rounded behind it.
+    """
+    if base(node) == "div":
+        divisor = None if numbers[0] is not None or numbers[1] is None else _by_channel(numbers[1], node, axis)
+        return None if divisor is None or not divisor.all() else Channels(1 / divisor, np.zeros(1), np.zeros(1))
     if base(node) == "mul":
         known = [_by_channel(item, node, axis) for item in numbers[:2] if item is not None]
         factor = known[0] if known else None

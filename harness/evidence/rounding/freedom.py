@@ -1,4 +1,4 @@
-"""Facts about TOSA's integer forms: how far a correct lowering may be from the exact value.
+"""Facts about TOSA's forms: how far a correct lowering may be from the exact value.
 
 Each function states one fact with its source and returns it in real units (not steps). They say
 what the *form* of the lowering allows, not what one release happens to do, and are the only
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.evidence.rounding.interval import Interval
+from harness.evidence.rounding.interval import FLOAT32_EPSILON, Interval
 
 
 def addition(operands: list[Interval]) -> float:
@@ -66,3 +66,32 @@ TABLE_SEGMENTS = 512
 def table_entry(result_scale: float) -> float:
     """16-bit TABLE: entries are themselves rounded to half a step of the result."""
     return 0.5 * result_scale
+
+
+_BELOW_ONE = ("tanh", "sigmoid")
+_BESIDE_ONE = ("asinh", "atanh", "sinh", "log1p", "logit", "softplus")
+_SERIES_END = 0.35
+
+
+def float_form(name: str, argument: torch.Tensor) -> torch.Tensor:
+    """Functions of float models, by the absolute value of the argument.
+
+    A float TANH or SIGMOID may err by 5 units in the last place of 0.5, however small the result is (TOSA 1.0).
+    Functions that executorch makes of sums with 1, and of exponentials near 1, err by a few epsilons of that
+    (DecomposeSinhPass, DecomposeLog1pPass and others). Its atan is a rational function whose relative error is 1.7e-4
+    at most (DecomposeAtanPass), and its expm1 a series of four terms as far as 0.35 (DecomposeExpm1Pass).
+    """
+    if name in _BELOW_ONE:
+        return torch.full_like(argument, 5 * 0.5 * FLOAT32_EPSILON)
+    if name in _BESIDE_ONE:
+        return torch.full_like(argument, 8 * FLOAT32_EPSILON)
+    if name == "atan":
+        return 1.7e-4 * argument.clamp(max=1.0)
+    if name == "expm1":
+        return 1.1 / 120 * torch.where(argument <= _SERIES_END * 1.001, argument, 0.0) ** 5
+    return torch.zeros_like(argument)
+
+
+def float_exponential_unit(argument: torch.Tensor, alpha: float, scale: float, input_scale: float) -> torch.Tensor:
+    """elu, celu and selu of float models: the error of their expm1 (DecomposeEluPass)."""
+    return abs(alpha * scale) * float_form("expm1", argument * abs(input_scale))

@@ -55,6 +55,7 @@ MONOTONE = [
 ]
 TURNS = {"gelu": -0.7517915606498718, "silu": -1.2784645557403564, "hardswish": -1.5, "cosh": 0.0}
 """Where a function that falls and then rises has its minimum."""
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 BENDS = ("elu", "selu", "celu", "leaky_relu")
 """These turn at zero if their slope below it is negative."""
 GELU_BY_TANH = -0.7524614220710162
@@ -67,6 +68,7 @@ DOMAIN = {
     "acosh": (1.0, math.inf),
 }
 POLES = ("reciprocal", "rsqrt")
+STEPS = ("floor", "ceil", "round", "trunc", "sign")
 TRANSCENDENTAL_OPERATIONS = 64
 """Float32 error of one transcendental function and of its usual decompositions, in epsilons."""
 CANCELLING_OPERATIONS = 2
@@ -91,7 +93,25 @@ def table(call: Call) -> Interval:
     )
     slack = largest * TRANSCENDENTAL_OPERATIONS + operand.magnitude * CANCELLING_OPERATIONS
     result = result.widened(torch.nan_to_num(slack * FLOAT32_EPSILON, posinf=0.0))
+    if call.result_scale is None:
+        result = result.widened(_float_form(call, operand))
     return result if call.result_range is None else _anything_outside(call, operand, result)
+
+
+def _float_form(call: Call, operand: Interval) -> torch.Tensor:
+    """How far the float lowering of the function may be off: the least argument decides which part of it applies."""
+    least = torch.minimum(operand.low.abs(), operand.high.abs())
+    if call.name == "selu":
+        return freedom.float_exponential_unit(least, SELU_ALPHA, SELU_SCALE, 1.0)
+    if call.name == "celu":
+        alpha = float(call.argument(1, "alpha", 1.0))
+        return freedom.float_exponential_unit(least, alpha, 1.0, 1.0 / alpha)
+    if call.name == "elu":
+        names = ("alpha", "scale", "input_scale")
+        return freedom.float_exponential_unit(
+            least, *(float(call.argument(place, name, 1.0)) for place, name in enumerate(names, 1))
+        )
+    return freedom.float_form(call.name, least)
 
 
 def _from_the_right(call: Call, operand: Interval) -> torch.Tensor:
@@ -121,14 +141,21 @@ def raising(call: Call) -> Interval:
 
 
 def _rounded(call: Call, operand: Interval) -> Interval:
-    """The operand moved outward by its rounding, but not out of the function's domain."""
+    """The operand moved outward by its rounding, but not out of the function's domain, nor off a float step.
+
+    What a float model is given, or moves, is known to the last bit, and steps such as ``round`` have no rounding.
+    """
     least, most = DOMAIN.get(call.name, (-math.inf, math.inf))
     by = FLOAT32_EPSILON * ARGUMENT_EPSILONS
     low, high = operand.low - operand.low.abs() * by, operand.high + operand.high.abs() * by
     # A number that is no dequantized code is the model's own, and was divided by a scale and multiplied again.
     first, last = (abs(end) * by if operand.scale is None else 0.0 for end in (least, most))
     low = torch.where(operand.low >= least - first, low.clamp(min=least), low)
-    return Interval(low, torch.where(operand.high <= most + last, high.clamp(max=most), high))
+    high = torch.where(operand.high <= most + last, high.clamp(max=most), high)
+    if call.name in STEPS and operand.scale is None and call.result_scale is None:
+        known = operand.low == operand.high
+        low, high = torch.where(known, operand.low, low), torch.where(known, operand.high, high)
+    return Interval(low, high)
 
 
 def _turns(call: Call, argument: Interval) -> list[torch.Tensor]:

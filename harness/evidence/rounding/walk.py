@@ -2,7 +2,8 @@
 
 Quantize and dequantize nodes and quantized constants are where the policies differ (see the
 package's docstring); everything else goes through ``rules``. An operator without a rule is
-evaluated exactly where its operands are exact. Elsewhere nothing is claimed of its result, and
+evaluated exactly where its operands are exact and a quantize node reads it, and taken apart where
+its result stays float (``decomposing``). Elsewhere nothing is claimed of its result, and
 every value that depends on it carries the operator's name (``Envelope.unjudged``), also behind a
 quantize node, which makes any claim finite again.
 
@@ -24,6 +25,7 @@ from harness.case.traits import ATEN_MOVING, DEQUANTIZE, DEQUANTIZE_CHANNELS, QU
 from harness.evidence.observation import Envelope
 from harness.evidence.rounding.aliases import is_write, owner_of, written_into
 from harness.evidence.rounding.call import as_interval, with_slack
+from harness.evidence.rounding.decomposing import computes_floats, decomposed
 from harness.evidence.rounding.interval import (
     FLOAT32_EPSILON,
     Codes,
@@ -157,14 +159,31 @@ class _Walk:
                 ends = (None, None) if self.policy == "quantization" else _reading_quantize(node)
                 return rule(Call(target, tuple(args), kwargs, *ends))
             exact = target(*swap(args, _float_end), **swap(kwargs, _float_end))
-            if all(operand.exact for operand in operands):
-                return _point_results(exact)
+            if not computes_floats(node) or _reading_quantize(node)[0] is not None:
+                if all(operand.exact for operand in operands):
+                    return _point_results(exact)
+            elif (inside := decomposed(target, args, kwargs)) is not None:
+                return self._inside(inside, operands)
         except _REFUSED:
             if "val" not in node.meta:
                 raise
             exact = node.meta["val"]
         self.unclaimed[node] = name
         return _unbounded_results(exact)
+
+    def _inside(self, graph: torch.fx.GraphModule, operands: list[Interval]) -> Any:
+        """The results of the operators that one is made of."""
+        walk = _Walk(graph, self.policy, {})
+        for node in graph.graph.nodes:
+            if node.op == "placeholder":
+                walk.values[node] = operands[len(walk.values)]
+            elif node.op == "get_attr":
+                walk.values[node] = _point(_attribute(graph, str(node.target)))
+            elif node.op == "call_function":
+                walk.values[node] = walk._call(node)
+            else:
+                return walk._argument(node.args[0])
+        raise AssertionError("the graph has no output node")
 
     def _write(self, node: torch.fx.Node) -> None:
         """An in-place operator's result is also its target, and in all that shares the target's memory."""

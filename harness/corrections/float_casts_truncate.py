@@ -27,5 +27,5 @@ CORRECTION = Correction(
             ),
         ),
     ),
-    patterns=(("to|cast|_to_copy",),),
+    patterns=(("to_int8",),),
 )

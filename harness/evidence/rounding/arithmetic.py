@@ -324,7 +324,7 @@ def batch_normalizing(call: Call) -> Interval:
     return result if bias is None else _sum(result, _shaped(bias, shape))
 
 
-MONOTONE = ["relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_", "clamp_min", "clamp_max"]
+MONOTONE = ["relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_", "clamp_min", "clamp_min_", "clamp_max"]
 SUMMING = ["sum", "mean", "avg_pool2d", "avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "cumsum"]
 BILINEAR = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "linear", "matmul", "mm", "bmm"]
 

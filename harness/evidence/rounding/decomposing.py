@@ -20,14 +20,11 @@ from harness.case.traits import ATEN_MOVING
 from harness.evidence.rounding.call import base_name
 from harness.evidence.rounding.interval import Interval
 
-_BESIDES = ("linalg_vector_norm", "upsample_bicubic2d", "native_batch_norm", "var_mean")
-"""Operators that export keeps."""
-
 
 @cache
 def _table() -> dict[Any, Any]:
-    aten = torch.ops.aten
-    return {**core_aten_decompositions(), **get_decompositions([getattr(aten, name) for name in _BESIDES])}
+    """Export's own, and the norm, which export keeps."""
+    return {**core_aten_decompositions(), **get_decompositions([torch.ops.aten.linalg_vector_norm])}
 
 
 def computes_floats(node: torch.fx.Node) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from harness.case.target import parse_target
 from harness.compat.releases import LINES, PACKAGES, line_named
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -42,13 +43,23 @@ def test_every_line_has_all_its_shards(nightly):
     shard = nightly["jobs"]["shard"]
     found = {}
     for item in shard["strategy"]["matrix"]["include"]:
-        found.setdefault((item["line"], item["of"]), []).append(item["number"])
+        if "shard" not in item:
+            found.setdefault((item["line"], item["of"]), []).append(item["number"])
     assert len({line for line, _ in found}) == len(found)
     assert all(sorted(numbers) == [*range(1, of + 1)] for (_, of), numbers in found.items())
     assert {"default", "newest", "prerelease"} <= {line for line, _ in found}
-    assert shard["env"]["SHARD"] == "${{ matrix.number }}/${{ matrix.of }}"
+    assert shard["env"]["SHARD"] == "${{ matrix.shard || format('{0}/{1}', matrix.number, matrix.of) }}"
     assert "--shard \"$SHARD\"" in (ROOT / ".ci/nightly/shard").read_text()  # fmt: skip
     assert shard["strategy"]["fail-fast"] is False
+
+
+def test_float_models_have_a_run_of_their_own(nightly):
+    shard = nightly["jobs"]["shard"]
+    [item] = [item for item in shard["strategy"]["matrix"]["include"] if "shard" in item]
+    assert (item["line"], item["number"], item["shard"]) == ("default", "float", "1/1")
+    assert not parse_target(item["more"].removeprefix("--target ")).quantized
+    assert shard["env"]["MORE"] == "${{ matrix.more }}"
+    assert 'read -ra more <<<"${MORE:-}"' in (ROOT / ".ci/nightly/shard").read_text()
 
 
 def test_every_line_is_an_environment_and_those_that_may_fail_are_named(nightly):

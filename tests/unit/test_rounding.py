@@ -150,6 +150,14 @@ def _of_constant(policy, *args):
     return envelope
 
 
+def test_a_scale_far_above_the_values_takes_nothing_from_what_is_not_rounded():
+    """A code of 3e-12 beside a zero point of -128 is lost in float64."""
+    huge = (2e10, -128, -128, 127, torch.int8)
+    graph = _graph(lambda x: DQ(Q(x, *huge), *huge))
+    [envelope] = envelopes(graph, (np.array([0.0494], np.float32),), "quantization")
+    assert (float(envelope.low[0]), float(envelope.high[0])) == pytest.approx((0.0494, 0.0494), rel=1e-6)
+
+
 def test_a_quantized_constant_stands_for_its_float_original():
     inside, clipped = _of_constant("quantization", [30], [3.04]), _of_constant("quantization", [127], [14.5])
     assert (float(inside.low[0]), float(inside.high[0])) == pytest.approx((3.04, 3.04), rel=1e-6)

@@ -235,10 +235,10 @@ class _Walk:
     ) -> Interval:
         bits = 16 if dtype == torch.int16 else 32 if dtype == torch.int32 else 8
         if isinstance(value, Codes):
+            if self.policy == "quantization":  # the same for every reader: a value times itself is a square
+                return self.floats.setdefault(node.args, Interval(value.before.low, value.before.high))
             codes = value.codes
             result = Interval((codes.low - zero_point) * scale, (codes.high - zero_point) * scale, scale, bits)
-            if self.policy == "quantization":  # the same for every reader: a value times itself is a square
-                return self.floats.setdefault(node.args, Interval(result.low, result.high))
             if between_clamps(node):
                 lowest, highest = (qmin - zero_point) * scale, (qmax - zero_point) * scale
                 held = Interval(value.before.low.clamp(lowest, highest), value.before.high.clamp(lowest, highest))

@@ -37,7 +37,10 @@ CORRECTION = Correction(
             "DecomposeAsinAndAcosPass.call_operator",
             {"1.5.1": "48d74bd95cb1"},
             (
-                Edit("            7.9153501429e-04,\n", "            7.9153501429e-04,\n            3.4793309169e-05,\n"),
+                Edit(
+                    "            7.9153501429e-04,\n",
+                    "            7.9153501429e-04,\n            3.4793309169e-05,\n",
+                ),
                 Edit(
                     "        q_coefficients = [1.0, -2.4033949375e00, 2.0209457874e00, -6.8828397989e-01]\n",
                     "        q_coefficients = [\n"

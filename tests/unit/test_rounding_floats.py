@@ -57,6 +57,8 @@ def test_a_step_of_a_computed_number_may_go_either_way():
         (ATEN.baddbmm.default, [(1, 2, 2), (1, 2, 3), (1, 3, 2)], ()),
         (ATEN.cosine_similarity.default, [(2, 4), (2, 4)], (-1, 1e-8)),
         (ATEN.linalg_vector_norm.default, [(2, 4)], (2.0, [1])),
+        (ATEN.log_softmax.int, [(2, 4)], (1,)),
+        (ATEN.scaled_dot_product_attention.default, [(1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4)], ()),
     ],
     ids=str,
 )

@@ -101,6 +101,9 @@ CALLS = {
 }
 
 
+APPROXIMATED = ("atan", "expm1", "elu", "selu", "celu")
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_rule_holds_every_value_between_its_operands_ends(name):
     overload, shapes, rest = CALLS[name]
@@ -119,8 +122,8 @@ def test_rule_holds_every_value_between_its_operands_ends(name):
             assert value.shape == result.low.shape
             assert bool((value >= result.low - 1e-12).all()), name
             assert bool((value <= result.high + 1e-12).all()), name
-        if width == 0.0:  # exact operands: nothing but float32 error is free
-            assert float((result.high - result.low).max()) < 1e-4
+        if width == 0.0:  # exact operands: nothing but float32 error is free, and what float forms leave out
+            assert float((result.high - result.low).max()) < (5e-4 if name in APPROXIMATED else 1e-4)
 
 
 @pytest.mark.parametrize("kind", ["gt", "ge", "lt", "le"])

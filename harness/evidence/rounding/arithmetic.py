@@ -301,7 +301,8 @@ def _shaped(item: Interval, shape: tuple[int, ...]) -> Interval:
 def composed(call: Call) -> Any:
     """lstm, gru, rnn, attention and grid_sampler kept whole: known, if the operands are, where a quantize node rounds.
 
-    :raises ValueError: they are unjudged, since their many float32 operations come in an order of the backend's.
+    :raises ValueError: the result stays float, where it is judged by what the operator is made of, or the operands are
+        not known.
     """
     if call.result_scale is None or not all(item.exact for item in call.operands):
         raise ValueError(f"{call.name} has no rule")

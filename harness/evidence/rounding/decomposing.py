@@ -23,8 +23,9 @@ from harness.evidence.rounding.interval import Interval
 
 @cache
 def _table() -> dict[Any, Any]:
-    """Export's own, and the norm, which export keeps."""
-    return {**core_aten_decompositions(), **get_decompositions([torch.ops.aten.linalg_vector_norm])}
+    """Export's own, and those of two operators that export keeps."""
+    aten = torch.ops.aten
+    return {**core_aten_decompositions(), **get_decompositions([aten.linalg_vector_norm, aten._log_softmax])}
 
 
 def computes_floats(node: torch.fx.Node) -> bool:
@@ -45,5 +46,8 @@ def decomposed(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torc
         positional, named = tree_unflatten([given.get(place, leaf) for place, leaf in enumerate(leaves)], form)
         return target(*positional, **named)
 
-    graph = make_fx(call, decomposition_table=_table())(*(leaves[place].low for place in places))
+    try:
+        graph = make_fx(call, decomposition_table=_table())(*(leaves[place].low for place in places))
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):  # what torch raises for operands
+        return None
     return None if any(node.target is target for node in graph.graph.nodes) else graph

@@ -108,3 +108,19 @@ def intervals_in(argument: Any) -> list[Interval]:
     found: list[Interval] = []
     swap(argument, found.append)
     return found
+
+
+def known(value: Any) -> Any:
+    """What an operator returned: floats and truth values as exact intervals; integers stay (codes, indices, sizes)."""
+    if isinstance(value, (tuple, list)):
+        return tuple(known(item) for item in value)
+    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.dtype == torch.bool):
+        return point(value.detach())
+    return value
+
+
+def unclaimed(value: Any) -> Any:
+    """No claim about results of these shapes and dtypes."""
+    if isinstance(value, (tuple, list)):
+        return tuple(unclaimed(item) for item in value)
+    return unbounded_like(value) if isinstance(value, torch.Tensor) else value

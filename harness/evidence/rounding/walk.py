@@ -32,9 +32,11 @@ from harness.evidence.rounding.interval import (
     Interval,
     hull,
     intervals_in,
+    known,
     point,
     swap,
     unbounded_like,
+    unclaimed,
 )
 from harness.evidence.rounding.moving import casting, copying, making
 from harness.evidence.rounding.originals import known_original
@@ -93,11 +95,11 @@ class _Walk:
         inputs = iter(arrays)
         for node in self.module.graph.nodes:
             if node.op == "placeholder":
-                self.values[node] = _point(torch.from_numpy(next(inputs).copy()))
+                self.values[node] = known(torch.from_numpy(next(inputs).copy()))
             elif node.op == "get_attr":
                 held = self.state.get(str(node.target))
                 if held is None:
-                    held = (_point(_attribute(self.module, str(node.target))), ())
+                    held = (known(_attribute(self.module, str(node.target))), ())
                 self.values[node], self.doubts[node] = held
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
@@ -148,42 +150,43 @@ class _Walk:
             return args[0][args[1]]
         if _rounds_to_half(node, name):
             self.unclaimed[node] = f"{name} in float16"
-            return _unbounded_results(node.meta["val"])
+            return unclaimed(node.meta["val"])
         operands = intervals_in([list(args), list(kwargs.values())])
         try:
             if not operands:
                 args, kwargs = (_own(item) if is_write(target) else item for item in (args, kwargs))
-                return _point_results(target(*args, **kwargs))
+                return known(target(*args, **kwargs))
             rule = RULES.get(name)
             if rule is not None:
                 ends = (None, None) if self.policy == "quantization" else _reading_quantize(node)
                 return rule(Call(target, tuple(args), kwargs, *ends))
             exact = target(*swap(args, _float_end), **swap(kwargs, _float_end))
-            if not computes_floats(node) or _reading_quantize(node)[0] is not None:
-                if all(operand.exact for operand in operands):
-                    return _point_results(exact)
-            elif (inside := decomposed(target, args, kwargs)) is not None:
-                return self._inside(inside, operands)
+            if all(operand.exact for operand in operands) and not _stays_float(node):
+                return known(exact)
         except _REFUSED:
             if "val" not in node.meta:
                 raise
             exact = node.meta["val"]
+        if _stays_float(node) and (inside := self._inside(decomposed(target, args, kwargs), operands)) is not None:
+            return inside
         self.unclaimed[node] = name
-        return _unbounded_results(exact)
+        return unclaimed(exact)
 
-    def _inside(self, graph: torch.fx.GraphModule, operands: list[Interval]) -> Any:
-        """The results of the operators that one is made of."""
+    def _inside(self, graph: torch.fx.GraphModule | None, operands: list[Interval]) -> Any:
+        """The results of the operators that one is made of; None if it is not, or one of them refuses its operands."""
+        if graph is None:
+            return None
         walk = _Walk(graph, self.policy, {})
         for node in graph.graph.nodes:
             if node.op == "placeholder":
                 walk.values[node] = operands[len(walk.values)]
             elif node.op == "get_attr":
-                walk.values[node] = _point(_attribute(graph, str(node.target)))
+                walk.values[node] = known(_attribute(graph, str(node.target)))
             elif node.op == "call_function":
                 walk.values[node] = walk._call(node)
             else:
                 return walk._argument(node.args[0])
-        raise AssertionError("the graph has no output node")
+        return None
 
     def _write(self, node: torch.fx.Node) -> None:
         """An in-place operator's result is also its target, and in all that shares the target's memory."""
@@ -337,19 +340,6 @@ def _attribute(module: torch.nn.Module, path: str) -> Any:
     return value
 
 
-def _point(value: Any) -> Any:
-    """Floats and truth values become exact intervals; integers stay (codes, indices, sizes)."""
-    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.dtype == torch.bool):
-        return point(value.detach())
-    return value
-
-
-def _point_results(value: Any) -> Any:
-    if isinstance(value, (tuple, list)):
-        return tuple(_point_results(item) for item in value)
-    return _point(value)
-
-
 def _is_half(node: Any) -> bool:
     value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
     values = value if isinstance(value, (tuple, list)) else (value,)
@@ -359,13 +349,6 @@ def _is_half(node: Any) -> bool:
 def _rounds_to_half(node: torch.fx.Node, name: str) -> bool:
     """Does an operator compute in float16? No rule knows what its accumulator may round."""
     return _is_half(node) and name not in ATEN_MOVING and RULES.get(name) not in (casting, copying, making)
-
-
-def _unbounded_results(value: Any) -> Any:
-    """No claim about values of these shapes and dtypes."""
-    if isinstance(value, (tuple, list)):
-        return tuple(_unbounded_results(item) for item in value)
-    return unbounded_like(value) if isinstance(value, torch.Tensor) else value
 
 
 def _reals(value: Any) -> Any:
@@ -379,6 +362,11 @@ def _unbounded(value: Any) -> bool:
         not item.finite and bool((torch.isinf(item.low) & torch.isinf(item.high) & (item.low != item.high)).any())
         for item in intervals_in(value)
     )
+
+
+def _stays_float(node: torch.fx.Node) -> bool:
+    """Does the operator compute floats that no quantize node rounds?"""
+    return computes_floats(node) and _reading_quantize(node)[0] is None
 
 
 def _float_end(value: Interval) -> torch.Tensor:

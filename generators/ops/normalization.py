@@ -79,18 +79,6 @@ def _draw_along(draw: Draw, pool: Pool, name: str) -> Choice:
     return Choice((name,), {"dim": draw_dim(draw, rank), "keepdim": rank == 1 or draw(st.booleans())})
 
 
-def _infer_cosine(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
-    left, right = floats(types, 2)
-    require(left == right, f"takes two values of one shape, not {list(left)} and {list(right)}")
-    axis = axis_of(integer(attributes, "dim"), len(left))
-    return one((*left[:axis], *left[axis + 1 :]))
-
-
-def _draw_cosine(draw: Draw, pool: Pool, name: str) -> Choice:
-    type_ = pool.type_of(name)
-    return Choice((name, pool.operand(type_)), {"dim": draw_dim(draw, type_.rank)})
-
-
 def _infer_varied(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     integer(attributes, "correction")
     return _infer_along(types, attributes)
@@ -204,18 +192,6 @@ OPERATORS = (
             operands[0], **attributes
         ),
         attributes={"dim": "the dimension that is reduced", "keepdim": "it stays with size 1"},
-        tags=frozenset({"reduction", "kin"}),
-    ),
-    Operator(
-        "cosine_similarity",
-        "aten::cosine_similarity(Tensor x1, Tensor x2, int dim, float eps) -> Tensor",
-        ranked(2),
-        _draw_cosine,
-        _infer_cosine,
-        call=lambda operands, attributes, types: (
-            f"F.cosine_similarity({operands[0]}, {operands[1]}, dim={attributes['dim']!r})"
-        ),
-        attributes={"dim": "the dimension along which vectors lie"},
         tags=frozenset({"reduction", "kin"}),
     ),
     Operator(

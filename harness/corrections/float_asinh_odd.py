@@ -16,7 +16,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decompose_asinh_pass",
             "DecomposeAsinhPass.call_operator",
-            {"1.5.1": "97902f379066"},
+            {"1.4.1": "97902f379066", "1.5.1": "97902f379066"},
             (
                 Edit(
                     "        x = args[0]\n",

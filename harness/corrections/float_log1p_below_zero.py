@@ -16,7 +16,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decompose_log1p_pass",
             "DecomposeLog1pPass.call_operator",
-            {"1.5.1": "f55e0798e013"},
+            {"1.4.1": "f55e0798e013", "1.5.1": "f55e0798e013"},
             (
                 Edit(
                     "        mask = super().call_operator(op_gt, (x, 1e-3), {}, meta, updated=True)\n",

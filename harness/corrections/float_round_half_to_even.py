@@ -50,7 +50,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decompose_round_pass",
             "DecomposeRoundPass.call_operator",
-            {"1.5.1": "4e154f58e58f"},
+            {"1.4.1": "4e154f58e58f", "1.5.1": "4e154f58e58f"},
             (
                 Edit("        zero = super()", "        half = super()"),
                 Edit("            args=((1,), 0.0),\n", "            args=((1,), 0.5),\n"),

@@ -265,6 +265,15 @@ def test_an_entry_at_a_jump_may_lie_on_either_side_of_it():
     assert (low.tolist(), high.tolist()) == ([-127, 0], [0, 0])
 
 
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_an_entry_of_a_wave_far_from_zero_may_be_anything(name):
+    """tan(46343.3125 * 70): its argument, 26 bits long, is another one in float32 (a drawn graph, 2026-11-28)."""
+    arguments = np.asarray([0.5, 46343.3125 * 70])
+    low, high = _allowed(call("n", f"aten.{name}.default", "%x"), arguments, Qparams(0.02, -128, -128, 127, "int8"))
+    assert low[0] == high[0]
+    assert (low[1], high[1]) == (-128, 127)
+
+
 def test_entries_beside_a_step_that_no_table_has_may_be_all_that_is_between():
     exact = np.array([-3, -32767, 32767, 32766, 4])
     low, high = with_steps_that_tosa_has(exact, exact)

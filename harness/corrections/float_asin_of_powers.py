@@ -17,7 +17,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decompose_asin_and_acos_pass",
             "DecomposeAsinAndAcosPass._build_polynomial",
-            {"1.5.1": "95c1eb0ff3ee"},
+            {"1.4.1": "95c1eb0ff3ee", "1.5.1": "95c1eb0ff3ee"},
             (
                 Edit(
                     "        result = super().call_scalar(coefficients[0], meta)\n",
@@ -35,7 +35,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decompose_asin_and_acos_pass",
             "DecomposeAsinAndAcosPass.call_operator",
-            {"1.5.1": "48d74bd95cb1"},
+            {"1.4.1": "48d74bd95cb1", "1.5.1": "48d74bd95cb1"},
             (
                 Edit(
                     "            7.9153501429e-04,\n",

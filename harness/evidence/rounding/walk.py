@@ -183,7 +183,10 @@ class _Walk:
             elif node.op == "get_attr":
                 walk.values[node] = known(_attribute(graph, str(node.target)))
             elif node.op == "call_function":
-                walk.values[node] = walk._call(node)
+                try:
+                    walk.values[node] = walk._call(node)
+                except _REFUSED:
+                    return None
             else:
                 return walk._argument(node.args[0])
         return None

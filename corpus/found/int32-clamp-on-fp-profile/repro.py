@@ -1,4 +1,4 @@
-"""A clamp of int32 is delegated to the FP profile, which has no MAXIMUM or MINIMUM of int32: lowering raises
+"""Arithmetic of int32 is delegated to the FP profile, which has none: lowering raises
 
 Needs executorch 1.5.1, torch 2.13.0+cpu, torchao 0.18.0, ethos-u-vela 5.1.0, tosa-tools 2026.5.0.
 Exit status 1: the bug shows; 0: it does not.

@@ -163,7 +163,7 @@ OPERATORS = (
     Operator(
         "batch_norm",
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? mean, Tensor? var, …) -> Tensor",
-        ranked(2, 5),
+        ranked(3, 4),
         lambda draw, pool, name: Choice((name,), {"affine": draw(st.sampled_from([True, True, False]))}),
         _infer_batch,
         module=_batch,

@@ -164,6 +164,8 @@ def test_only_workarounds_may_round_otherwise_and_what_quantizes_otherwise():
     assert refuses("rounded", right, lowered)
     assert not refuses("rounded", workaround, lowered)
     assert not refuses("rounded", right, quantized), "quantized eager moves along"
+    assert not refuses("rounded", right, lowered, quantized=False), "floats have no last code that must stay"
+    assert refuses("worse", right, lowered, quantized=False)
     assert not refuses("rounded", None, lowered)
     assert refuses("worse", workaround, quantized)
     assert not any(refuses(name, right, lowered) for name in ("same", "equal", "right", "better", "alike", "uncovered"))

@@ -151,7 +151,11 @@ class Certifier:
                 reached = sum(row.reached for row, _ in mine) if step.alone else None
                 outcomes = tally(outcome for _, outcome in mine)
                 moved.append(Moved(cases=step.name, target=target, outcomes=outcomes, reached=reached))
-            bad = [item for item, outcome in found if refuses(outcome, one, item.comparison)]
+            bad = [
+                item
+                for item, outcome in found
+                if refuses(outcome, one, item.comparison, quantized=parse_target(item.case.target).quantized)
+            ]
             if step.alone:
                 met = [item for item, outcome in found if outcome == "vela"]
                 vela.update(met_in_vela(item.comparison, corpus) for item in met)

@@ -99,12 +99,16 @@ def too_often_in_vela(outcomes: Mapping[str, int]) -> bool:
     return outcomes.get("vela", 0) * SELDOM > sum(outcomes.values()) - outcomes.get("same", 0)
 
 
-def refuses(outcome: Outcome, correction: Correction | None, comparison: Comparison) -> bool:
+def refuses(outcome: Outcome, correction: Correction | None, comparison: Comparison, *, quantized: bool = True) -> bool:
     """Does an outcome refuse a correction (None: all of them together, workarounds among them)?
 
-    Where the quantized graph is another one, quantized eager returns other values, and is right.
+    Where the quantized graph is another one, quantized eager returns other values, and is right. Floats that are
+    computed in another way are rounded in another way.
+
+    :param quantized: is the target one of quantized models?
     """
-    may_round = correction is None or correction.workaround or comparison.what.startswith(QUANTIZED_GRAPH)
+    another = not quantized or comparison.what.startswith(QUANTIZED_GRAPH)
+    may_round = correction is None or correction.workaround or another
     return outcome == "worse" or (outcome == "rounded" and not may_round)
 
 

@@ -118,7 +118,6 @@ OPERATORS = (
     function("ceil", "torch.ceil({})"),
     function("floor", "torch.floor({})"),
     function("round", "torch.round({})"),
-    function("to_int8", "{}.to(torch.int8).to(torch.float32)", low=-100.0, high=100.0),
     function("sign", "torch.sign({})"),
     function("silu", "F.silu({})"),
     function("selu", "F.selu({})"),

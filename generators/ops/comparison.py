@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from generators.ops.activation import same_type
 from generators.ops.arithmetic import draw_partner
 from generators.rules import axes_of, broadcast, flag, integers, is_float, number, one, typed
 from generators.sizes import one_in
@@ -212,14 +211,5 @@ OPERATORS = (
         _infer_cast,
         call=_calling("{}.to(torch.float32)"),
         tags=frozenset({"elementwise", "cast", "narrow"}),
-    ),
-    Operator(
-        "to_int8",
-        "aten::to.dtype(Tensor self, ScalarType dtype) -> Tensor",
-        is_float,
-        _plain,
-        same_type,
-        call=_calling("{}.clamp(min=-100.0, max=100.0).to(torch.int8).to(torch.float32)"),
-        tags=frozenset({"elementwise", "cast", "rare"}),
     ),
 )

@@ -141,7 +141,7 @@ def _mismatch(
             "in_range": bool(in_range),
         },
         place=_place_of(
-            leg, observation.case, {**_finite(steps=round(distance, 4)), **_saturated(worst, got, wanted, observation)}
+            leg, observation.case, {**_finite(steps=distance), **_saturated(worst, got, wanted, observation)}
         ),
     )
 

@@ -1,8 +1,8 @@
 """Operators without a rule, as the operators with rules that PyTorch itself makes of them.
 
-``einsum``, ``lerp`` or ``instance_norm`` of a float model err by what their products and sums err by, and no two
-backends take these in the same order. The value that PyTorch computes is therefore one of many. ``decomposed`` gives
-the graph that export would put in the operator's place; the walk goes on inside.
+``einsum``, ``lerp`` or attention of a float model err by what their products and sums err by, and no two backends take
+these in the same order. The value that PyTorch computes is therefore one of many. ``decomposed`` gives the graph that
+export would put in the operator's place; the walk goes on inside.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from harness.case.errors import BadInput
 from harness.case.recipe import Recipe
 
 DEFAULT_TARGETS = ("TOSA-1.0+INT", "ethos-u55-128", "ethos-u85-256")
+FLOAT_TARGET = "TOSA-1.0+FP"
+"""Where models that nothing quantizes are compiled for, unless it is said otherwise."""
 
 _ETHOS = {
     "ethos-u55": (32, 64, 128, 256),

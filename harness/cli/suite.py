@@ -20,7 +20,7 @@ from harness.campaign.run_folder import read_run, set_aside
 from harness.campaign.suite import table
 from harness.campaign.suite.source import UpstreamTests
 from harness.case.errors import CannotRun
-from harness.case.target import DEFAULT_TARGETS
+from harness.case.target import DEFAULT_TARGETS, FLOAT_TARGET
 from harness.case.wording import counted_as
 from harness.cli.campaigns import goes_on, reported, resumed, tell_unknown
 from harness.cli.console import Reporter
@@ -52,9 +52,6 @@ from harness.triage.corpus import corpus_folders, judged_by, with_corrections
 from harness.triage.given import known_entries
 from harness.workers.pool import Pool
 
-FLOAT = "TOSA-1.0+FP"
-"""The default target of tests that quantize nothing."""
-
 
 @click.command()
 @click.argument("paths", nargs=-1)
@@ -67,10 +64,10 @@ FLOAT = "TOSA-1.0+FP"
     "--target",
     "targets",
     multiple=True,
-    default=(*DEFAULT_TARGETS, FLOAT),
+    default=(*DEFAULT_TARGETS, FLOAT_TARGET),
     callback=read_targets,
     metavar="TARGET",
-    help=f"Compile target, repeatable. Default: {', '.join(DEFAULT_TARGETS)}, and {FLOAT} for tests without "
+    help=f"Compile target, repeatable. Default: {', '.join(DEFAULT_TARGETS)}, and {FLOAT_TARGET} for tests without "
     "quantization.",
 )
 @jobs_option

@@ -19,7 +19,7 @@ from harness.campaign.certify.store import Store
 from harness.case.case import Case, case_digest
 from harness.case.chains import has_pattern
 from harness.case.reading import read_case
-from harness.case.target import DEFAULT_TARGETS, parse_target
+from harness.case.target import DEFAULT_TARGETS, FLOAT_TARGET, parse_target
 from harness.case.wording import counted_as
 from harness.compat.releases import release_line
 from harness.corrections import Correction, chosen
@@ -33,7 +33,6 @@ from harness.workers.protocol import CompareTask, Comparison, Task, Variant
 
 ETHOS_U_SHARE = 5
 """Of five graphs on TOSA one is compared on each Ethos-U target, too."""
-FLOAT_TARGETS = ("TOSA-1.0+FP",)
 
 _Wanted = tuple[Case, str, Variant]
 """A case, its file, and the corrections to compare it with."""
@@ -93,7 +92,7 @@ class Rows:
     def kin(self, correction: Correction, graphs: Sequence[ComparedCase]) -> list[ComparedCase]:
         """Comparisons of kin of the bug's own cases until, with the drawn graphs, enough came to the correction."""
         goal = Goal(self._plan.reach)
-        own = [read_case(entry.folder) for entry in self._plan.corpus if entry.name in correction.entries]
+        own = self._own(correction)
 
         def compare(cases: Sequence[Case]) -> list[ComparedCase]:
             return self.compare([self.wanted(case, (correction.word,)) for case in cases], correction.name)
@@ -130,11 +129,15 @@ class Rows:
         cases = [*tosa, *(case for column in ethos_u for case in column[:few])]
         return [self.wanted(case, words) for case in cases]
 
+    def _own(self, correction: Correction) -> list[Case]:
+        """The cases of the bugs that it removes."""
+        return [read_case(entry.folder) for entry in self._plan.corpus if entry.name in correction.entries]
+
     def _targets(self, correction: Correction) -> tuple[str, ...]:
         """Where graphs are drawn for it: on the float profile, if all its bugs are bugs of float models."""
-        own = [read_case(item.folder) for item in self._plan.corpus if item.name in correction.entries]
+        own = self._own(correction)
         floats = own and not any(parse_target(case.target).quantized for case in own)
-        return FLOAT_TARGETS if floats else DEFAULT_TARGETS
+        return (FLOAT_TARGET,) if floats else DEFAULT_TARGETS
 
     def _sequence(self, targets: tuple[str, ...]) -> list[tuple[Case, ...]]:
         if targets not in self._shared:

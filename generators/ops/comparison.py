@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from generators.ops.arithmetic import draw_partner
-from generators.rules import axes_of, broadcast, flag, integers, is_float, number, one, typed
+from generators.rules import axes_of, broadcast, flag, floats, integers, is_float, number, one, typed
 from generators.sizes import one_in
 from harness.case.case import Attributes, TensorType
-from harness.case.operators import Choice, Draw, Operator, Pool, Types
+from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 INTEGERS = ("int32", "int64")
+WHOLE = ("int8", "int16", "int32")
+"""What a float is cast to; the bounds of the narrowest hold for all, since beyond them the result is undefined."""
+_CASTABLE = ("bool", "int8", "int16", *INTEGERS)
 _NUMBERS = st.sampled_from([0.0, 0.5, -0.1, 1.0, 2])
 _FILLS = st.sampled_from([0.0, -1.0, 1.0, -100.0, 0.3])
 
@@ -154,8 +157,19 @@ def _call_choose(operands: Sequence[str], attributes: Attributes, types: Types) 
 
 
 def _infer_cast(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
-    (shape,) = typed(types, ("bool", *INTEGERS))
+    (shape,) = typed(types, _CASTABLE)
     return one(shape)
+
+
+def _infer_integer(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    (shape,) = floats(types, 1)
+    dtype = attributes["dtype"]
+    require(dtype in WHOLE, f"dtype is {dtype!r}, not one of {', '.join(WHOLE)}")
+    return one(shape, dtype=str(dtype))
+
+
+def _draw_integer(draw: Draw, pool: Pool, name: str) -> Choice:
+    return Choice((name,), {"dtype": draw(st.sampled_from(WHOLE))})
 
 
 def _plain(draw: Draw, pool: Pool, name: str) -> Choice:
@@ -167,7 +181,7 @@ def _calling(text: str) -> Callable[[Sequence[str], Attributes, Types], str]:
 
 
 def _castable(type_: TensorType) -> bool:
-    return type_.dtype in ("bool", *INTEGERS)
+    return type_.dtype in _CASTABLE
 
 
 OPERATORS = (
@@ -211,5 +225,15 @@ OPERATORS = (
         _infer_cast,
         call=_calling("{}.to(torch.float32)"),
         tags=frozenset({"elementwise", "cast", "narrow"}),
+    ),
+    Operator(
+        "to_integer",
+        "aten::to.dtype(Tensor self, ScalarType dtype) -> Tensor",
+        is_float,
+        _draw_integer,
+        _infer_integer,
+        call=lambda operands, attributes, types: f"{operands[0]}.clamp(-100.0, 100.0).to(torch.{attributes['dtype']})",
+        attributes={"dtype": f"what the fraction is dropped for: {', '.join(WHOLE)}"},
+        tags=frozenset({"elementwise", "cast", "rare"}),
     ),
 )

@@ -36,7 +36,7 @@ import datetime
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -57,6 +57,10 @@ STOPS = {"vela": "ethos-u-vela", "leg:tosa-reference": "tosa-tools"}
 """The stages of a bucket that another package than the front end may stop at."""
 
 
+Bucket = Annotated[str, msgspec.Meta(pattern="^v1(/[^/]+){5}/")]
+"""A coarse bucket (``harness.triage.buckets``)."""
+
+
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What an entry does on one release line.
 
@@ -65,10 +69,10 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """
 
     status: Literal["reproduces", "fixed", "hidden"]
-    bucket: str = ""
+    bucket: Bucket | Literal[""] = ""
     message: str = ""
-    also: tuple[str, ...] = ()
-    other: tuple[str, ...] = ()
+    also: tuple[Bucket, ...] = ()
+    other: tuple[Bucket, ...] = ()
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

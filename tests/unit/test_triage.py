@@ -148,6 +148,7 @@ def test_an_entry_is_read(tmp_path):
         (GOOD + "colour = 1\n", "colour"),
         ("title = ", "status.toml"),
         (GOOD.replace("fixed", "broken"), "status"),
+        (GOOD + 'bucket = "crash"\n', ".bucket"),
     ],
 )
 def test_a_broken_status_names_the_field(tmp_path, text, part):

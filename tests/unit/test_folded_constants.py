@@ -86,11 +86,14 @@ def test_what_an_index_is_multiplied_by_is_a_product_of_sizes(stored, expected):
     assert judged.verdict == expected
 
 
-@pytest.mark.parametrize(("stored", "expected"), [([[0]], "right"), ([[1]], "unmatched")])
-def test_an_integer_division_that_rounds_down_compares_with_zero(stored, expected):
-    graph = trace((placeholder("x"), call("d", "aten.div.Tensor_mode", "%x", 9), output("d")))
-    judged = _against(SimpleNamespace(trace=graph), constant("aten_full_default", stored, "INT32"), "d", {})
-    assert judged.verdict == expected
+@pytest.mark.parametrize("stored", [0, 1])
+@pytest.mark.parametrize(
+    ("target", "dtype"), [("aten.div.Tensor_mode", "INT32"), ("dim_order_ops._to_dim_order_copy.default", "FP32")]
+)
+def test_what_rounds_down_or_drops_a_fraction_compares_with_zero(target, dtype, stored):
+    graph = trace((placeholder("x"), call("d", target, "%x", 9), output("d")))
+    judged = _against(SimpleNamespace(trace=graph), constant("aten_full_default", [[stored]], dtype), "d", {})
+    assert judged.verdict == ("unmatched" if stored else "right")
 
 
 @pytest.mark.parametrize(("stored", "expected"), [([3, 3], "right"), ([4, 4], "wrong")])

@@ -29,7 +29,7 @@ from harness.evidence.inspection.spelled_out import (
     is_share,
     is_stride,
     is_window,
-    is_zero_of_floor,
+    is_zero_of_sign,
     of_quantization,
     of_window,
 )
@@ -326,7 +326,7 @@ def _against(analysis: Analysis, tensor: TosaTensor, origin: str, values: Mappin
     wanted = values.get(origin)
     if wanted is None:
         helps = is_stride(tensor, start, analysis) or is_share(tensor, start, analysis) or is_window(tensor, start)
-        if helps or is_zero_of_floor(tensor, start):
+        if helps or is_zero_of_sign(tensor, start):
             return JudgedConstant(tensor.name, "right", origin=origin)
         return JudgedConstant(tensor.name, "unmatched", message=f"{origin} is no constant of the quantized graph")
     stored, choices = tensor.values(), decided(origin, analysis.trace.start)

@@ -72,13 +72,14 @@ def _products(start: NodeState, analysis: Analysis) -> Array:
     return np.asarray([prod(chosen) for count in range(len(sizes) + 1) for chosen in combinations(sizes, count)])
 
 
-def is_zero_of_floor(tensor: TosaTensor, start: NodeState) -> bool:
-    """Is it the zero that quotients and signs are compared with, to round an integer division down?
+def is_zero_of_sign(tensor: TosaTensor, start: NodeState) -> bool:
+    """Is it the zero that tells signs: of integer quotients that are rounded down, of floats that are cast to integers?
 
-    ``INTDIV`` rounds to zero (DecomposeDivTensorModePass).
+    ``INTDIV`` rounds to zero (DecomposeDivTensorModePass), ``CAST`` to the nearest (DecorateFp32toInt32CastingPass).
     """
     stored = tensor.values()
-    return base(start) == "div" and stored.dtype.kind in "iu" and not stored.any()
+    kinds = {"div": "iu", "_to_dim_order_copy": "f"}.get(base(start), "")
+    return stored.dtype.kind in kinds and not stored.any()
 
 
 def is_window(tensor: TosaTensor, start: NodeState) -> bool:

@@ -11,7 +11,7 @@ from harness.pipeline.legs.tosa_reference import run_flatbuffer
 from harness.tosa.program import Operator, Program, Tensor
 from harness.tosa.translating import to_flatbuffer
 from tests.children import Death, isolated
-from tests.integration.test_nightly import executable
+from tests.integration.nightly_scripts import executable
 
 
 def test_a_native_death_costs_one_piece_of_work():

@@ -84,18 +84,6 @@ def _infer_varied(types: Types, attributes: Attributes) -> tuple[TensorType, ...
     return _infer_along(types, attributes)
 
 
-def _infer_cosine(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
-    first, second = floats(types, 2)
-    require(first == second, f"takes operands of one shape, not {list(first)} and {list(second)}")
-    axis = axis_of(integer(attributes, "dim"), len(first))
-    return one((*first[:axis], *first[axis + 1 :]))
-
-
-def _draw_cosine(draw: Draw, pool: Pool, name: str) -> Choice:
-    type_ = pool.type_of(name)
-    return Choice((name, pool.operand(type_)), {"dim": draw_dim(draw, type_.rank)})
-
-
 def _draw_varied(draw: Draw, pool: Pool, name: str) -> Choice:
     choice = _draw_along(draw, pool, name)
     most = min(1, pool.type_of(name).shape[choice.attributes["dim"]] - 1)
@@ -193,18 +181,6 @@ OPERATORS = (
         "prod",
         "aten::prod.dim_int(Tensor self, int dim, bool keepdim) -> Tensor",
         "torch.prod({0}.clamp(min=-2.0, max=2.0), dim={dim}, keepdim={keepdim})",
-    ),
-    Operator(
-        "cosine_similarity",
-        "aten::cosine_similarity(Tensor x1, Tensor x2, int dim, float eps) -> Tensor",
-        ranked(1),
-        _draw_cosine,
-        _infer_cosine,
-        call=lambda operands, attributes, types: "F.cosine_similarity({}, {}, dim={dim})".format(
-            *operands, **attributes
-        ),
-        attributes={"dim": "the dimension that holds the two vectors"},
-        tags=frozenset({"reduction", "join", "rare"}),
     ),
     Operator(
         "argmax",

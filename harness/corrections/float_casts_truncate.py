@@ -29,4 +29,5 @@ CORRECTION = Correction(
         ),
     ),
     patterns=(("to_integer",),),
+    needs=("float-log1p-below-zero",),  # a wrong logarithm that was rounded to the right number
 )

@@ -105,7 +105,7 @@ OPERATORS = (
             f"nn.MultiheadAttention({types[0].shape[2]}, {attributes['heads']!r}, batch_first=True)"
         ),
         attributes={"heads": "attention heads"},
-        tags=frozenset({"product", "narrow"}),
+        tags=frozenset({"product", "narrow", "strided"}),
     ),
     Operator(
         "glu",

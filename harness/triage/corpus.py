@@ -57,7 +57,7 @@ STOPS = {"vela": "ethos-u-vela", "leg:tosa-reference": "tosa-tools"}
 """The stages of a bucket that another package than the front end may stop at."""
 
 
-Bucket = Annotated[str, msgspec.Meta(pattern="^v1(/[^/]+){5}/")]
+Bucket = Annotated[str, msgspec.Meta(pattern="^v1(/[^/]+){2}/")]
 """A coarse bucket (``harness.triage.buckets``)."""
 
 

@@ -125,7 +125,7 @@ def _graph_of(names: Sequence[str]) -> Graph:
         for entry in map(operators().__getitem__, names):
             fitting = [name for name in sources if entry.accepts(pool.types[name])]
             forms = set()
-            for _ in range(24 if entry.attributes else 1):
+            for _ in range(32 if entry.attributes else 1):
                 choice = entry.draw(draw, pool, draw(st.sampled_from(fitting)))
                 form = tuple((name, _form(value)) for name, value in choice.attributes.items())
                 if form not in forms:

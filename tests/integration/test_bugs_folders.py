@@ -50,7 +50,7 @@ def test_a_status_that_exists_is_read_and_never_written(tmp_path, python):
     status = (
         'title = "neg ignores the scale"\nupstream = ["https://x/1"]\nexpires = 2027-01-01\nnote = "Nobody rescales."\n'
     )
-    status += '[lines.default]\nstatus = "reproduces"\nbucket = "b"\n[lines.et141]\nstatus = "fixed"\n'
+    status += '[lines.default]\nstatus = "reproduces"\nbucket = "v1/crash/x/lower"\n[lines.et141]\nstatus = "fixed"\n'
     (tmp_path / "bug").mkdir()
     (tmp_path / "bug" / "status.toml").write_text(status)
     folder, _ = bug(tmp_path, python)
@@ -74,7 +74,7 @@ def test_a_new_entry_knows_the_bucket_of_the_uncut_case_as_well(tmp_path, python
 def test_a_neighbour_is_shown_as_code(tmp_path, python):
     (tmp_path / "near.json").write_bytes(encode_case(case()))
     made = Minimized(
-        bucket="b", final="b", origin="o", case="c", operators=(), state="minimized",
+        bucket="v1/crash/exception/lower", final="b", origin="o", case="c", operators=(), state="minimized",
         neighbour="near.json", distinguishes="without neg",
     )  # fmt: skip
     folder, _ = bug(tmp_path, python, minimized=made, root=tmp_path)

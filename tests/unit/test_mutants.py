@@ -212,7 +212,7 @@ def test_every_change_is_met_in_a_few_blocks():
     )
     views = read_case(FOUND / "write-into-view-lost" / "case.json")
     parents = [CAPTURED, DRAWN, flat, views]
-    cases = [item[0] for block in range(8) for item in draw_mutants(parents, 0, block, 20, TARGETS)]
+    cases = [item[0] for block in range(12) for item in draw_mutants(parents, 0, block, 20, TARGETS)]
     nodes = [node for case in cases for node in case.graph.nodes]
     operators = {node.operator for node in nodes}
     assert len(CHANGES) == 14

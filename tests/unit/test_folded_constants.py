@@ -86,14 +86,20 @@ def test_what_an_index_is_multiplied_by_is_a_product_of_sizes(stored, expected):
     assert judged.verdict == expected
 
 
-@pytest.mark.parametrize("stored", [0, 1])
 @pytest.mark.parametrize(
-    ("target", "dtype"), [("aten.div.Tensor_mode", "INT32"), ("dim_order_ops._to_dim_order_copy.default", "FP32")]
+    ("target", "made", "stored", "expected"),
+    [
+        ("aten.div.Tensor_mode", "int32", ([[0]], "INT32"), "right"),
+        ("aten.div.Tensor_mode", "int32", ([[1]], "INT32"), "unmatched"),
+        ("dim_order_ops._to_dim_order_copy.default", "int8", ([[0]], "FP32"), "right"),
+        ("dim_order_ops._to_dim_order_copy.default", "int8", ([[1]], "FP32"), "unmatched"),
+        ("dim_order_ops._to_dim_order_copy.default", "float32", ([[0]], "FP32"), "unmatched"),
+    ],
 )
-def test_what_rounds_down_or_drops_a_fraction_compares_with_zero(target, dtype, stored):
-    graph = trace((placeholder("x"), call("d", target, "%x", 9), output("d")))
-    judged = _against(SimpleNamespace(trace=graph), constant("aten_full_default", [[stored]], dtype), "d", {})
-    assert judged.verdict == ("unmatched" if stored else "right")
+def test_what_rounds_down_or_drops_a_fraction_compares_with_zero(target, made, stored, expected):
+    graph = trace((placeholder("x"), call("d", target, "%x", 9, dtype=made), output("d")))
+    judged = _against(SimpleNamespace(trace=graph), constant("aten_full_default", *stored), "d", {})
+    assert judged.verdict == expected
 
 
 @pytest.mark.parametrize(("stored", "expected"), [([3, 3], "right"), ([4, 4], "wrong")])

@@ -78,8 +78,9 @@ def is_zero_of_sign(tensor: TosaTensor, start: NodeState) -> bool:
     ``INTDIV`` rounds to zero (DecomposeDivTensorModePass), ``CAST`` to the nearest (DecorateFp32toInt32CastingPass).
     """
     stored = tensor.values()
-    kinds = {"div": "iu", "_to_dim_order_copy": "f"}.get(base(start), "")
-    return stored.dtype.kind in kinds and not stored.any()
+    if base(start) == "_to_dim_order_copy" and start.dtype.startswith("int"):
+        return stored.dtype.kind == "f" and not stored.any()
+    return base(start) == "div" and stored.dtype.kind in "iu" and not stored.any()
 
 
 def is_window(tensor: TosaTensor, start: NodeState) -> bool:

@@ -1,4 +1,4 @@
-"""Comparisons, logic, and what chooses by a truth value; casts of truth values and integers to float.
+"""Comparisons, logic, and what chooses by a truth value; casts to float, and of floats to integers.
 
 A comparison's result is a tensor of truth values (dtype bool), which only the operators of this
 module and ``bitwise`` read. ``where`` of ``arithmetic`` carries its comparison along; ``choose``
@@ -18,9 +18,9 @@ from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 INTEGERS = ("int32", "int64")
-WHOLE = ("int8", "int16", "int32")
+_WHOLE = ("int8", "int16", "int32")
 """What a float is cast to; the bounds of the narrowest hold for all, since beyond them the result is undefined."""
-_CASTABLE = ("bool", "int8", "int16", *INTEGERS)
+_CASTABLE = ("bool", *_WHOLE, "int64")
 _NUMBERS = st.sampled_from([0.0, 0.5, -0.1, 1.0, 2])
 _FILLS = st.sampled_from([0.0, -1.0, 1.0, -100.0, 0.3])
 
@@ -164,12 +164,12 @@ def _infer_cast(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
 def _infer_integer(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (shape,) = floats(types, 1)
     dtype = attributes["dtype"]
-    require(dtype in WHOLE, f"dtype is {dtype!r}, not one of {', '.join(WHOLE)}")
+    require(dtype in _WHOLE, f"dtype is {dtype!r}, not one of {', '.join(_WHOLE)}")
     return one(shape, dtype=str(dtype))
 
 
 def _draw_integer(draw: Draw, pool: Pool, name: str) -> Choice:
-    return Choice((name,), {"dtype": draw(st.sampled_from(WHOLE))})
+    return Choice((name,), {"dtype": draw(st.sampled_from(_WHOLE))})
 
 
 def _plain(draw: Draw, pool: Pool, name: str) -> Choice:
@@ -233,7 +233,7 @@ OPERATORS = (
         _draw_integer,
         _infer_integer,
         call=lambda operands, attributes, types: f"{operands[0]}.clamp(-100.0, 100.0).to(torch.{attributes['dtype']})",
-        attributes={"dtype": f"what the fraction is dropped for: {', '.join(WHOLE)}"},
+        attributes={"dtype": f"what the fraction is dropped for: {', '.join(_WHOLE)}"},
         tags=frozenset({"elementwise", "cast", "rare"}),
     ),
 )

@@ -44,7 +44,7 @@ from harness.case.errors import MALFORMED, BadInput
 from harness.compat.releases import LINES, Basis, basis, installed, line_named
 from harness.compat.velas import PACKAGE as VELA
 from harness.corrections.correction import Correction
-from harness.triage.buckets import any_family
+from harness.triage.buckets import BUCKET_VERSION, any_family
 from harness.triage.conditions import Condition
 from harness.triage.findings import Finding
 from harness.triage.known import KnownBug, classified
@@ -55,10 +55,8 @@ FRONT_END = ("executorch", "torch", "torchao")
 """The packages that make a TOSA graph of a module."""
 STOPS = {"vela": "ethos-u-vela", "leg:tosa-reference": "tosa-tools"}
 """The stages of a bucket that another package than the front end may stop at."""
-
-
-Bucket = Annotated[str, msgspec.Meta(pattern="^v1(/[^/]+){2}/")]
-"""A coarse bucket (``harness.triage.buckets``)."""
+Bucket = Annotated[str, msgspec.Meta(pattern=f"^{BUCKET_VERSION}(/[^/]+){{2}}/")]
+"""A coarse bucket: at least its version, oracle and kind (``harness.triage.buckets``)."""
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -16,7 +16,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decorate_fp32_to_int32_casting_pass",
             "DecorateFp32toInt32CastingPass.call_operator",
-            {"1.5.1": "21747f69c822"},
+            {"1.4.1": "21747f69c822", "1.5.1": "21747f69c822"},
             (
                 Edit(
                     "        if not (input_dtype == torch.float32 and output_dtype == torch.int32):\n",

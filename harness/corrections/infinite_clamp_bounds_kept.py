@@ -17,7 +17,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.replace_inf_and_limit_values_pass",
             "ReplaceInfAndLimitValuesPass.call",
-            {"1.5.1": "30723d49be71"},
+            {"1.4.1": "30723d49be71", "1.5.1": "30723d49be71"},
             (
                 Edit(
                     "        for node in graph_module.graph.nodes:\n",

@@ -17,7 +17,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.decompose_softmax_pass",
             "DecomposeSoftmaxPass.call_operator",
-            {"1.5.1": "e286dffbc539"},
+            {"1.4.1": "e286dffbc539", "1.5.1": "e286dffbc539"},
             (
                 Edit(
                     "        op5 = super().call_operator(",

@@ -18,7 +18,7 @@ CORRECTION = Correction(
         Change(
             "executorch.backends.arm._passes.ensure_unique_output_nodes_pass",
             "EnsureUniqueOutputNodesPass.call",
-            {"1.5.1": "4b74f2ea9c7c"},
+            {"1.4.1": "4b74f2ea9c7c", "1.5.1": "4b74f2ea9c7c"},
             (
                 Edit(
                     """\

@@ -163,6 +163,34 @@ def test_what_shows_behind_a_corrected_bug_may_be_proved_to_be_a_known_one(tmp_p
     assert all(row == ({"uncovered": 1} if proved_to_be else {"worse": 1}) for row in drawn)
 
 
+class Behind(Uncovering):
+    """A pool in which the bug's own case shows another finding when corrected, and no other case moves."""
+
+    def run(self, tasks):
+        for task in tasks:
+            if task.corrections and not task.known:
+                yield CaseResult(case=task.case, findings=(finding(A),))
+            else:
+                yield from super().run([task])
+
+    def compare(self, tasks):
+        for task in tasks:
+            yield Compared(
+                case=task.case, comparisons=tuple(Comparison(variant=words, same=True) for words in task.variants)
+            )
+
+
+@pytest.mark.parametrize(("proved_to_be", "verdict"), [("conv3d-on-cpu-has-no-kernel", "certified"), ("", "refused")])
+def test_what_the_corrected_case_itself_shows_may_be_proved_to_be_a_known_bug(tmp_path, proved_to_be, verdict):
+    names = {"addmm-constant-bias-prepare", "conv3d-on-cpu-has-no-kernel"}
+    bugs = [item for item in entries([default_corpus()]) if item.name in names]
+    bucket = next(item.expected.bucket for item in bugs if item.name == "addmm-constant-bias-prepare")
+    plan = Plan((find_correction("addmm-bias-get-attr"),), bugs, 1, 0, tmp_path)
+    [made] = Certifier(plan, Behind(bucket, proved_to_be), lambda line: None).certificates()
+    assert made.verdict == verdict, made.why
+    assert made.why.startswith("corrected: m" if not proved_to_be else "the bug is gone"), made.why
+
+
 class Emitting:
     """A pool whose programs come from a list, over and over."""
 

@@ -29,10 +29,12 @@ from harness.cli.options import jobs_option, json_option, seed_option, source_op
 from harness.cli.results import write_json
 from harness.cli.stages import Stages
 from harness.compat.releases import installed, release_line
+from harness.compat.velas import PACKAGE as VELA
 from harness.corrections import Correction, chosen, find_correction
 from harness.corrections.checkout import applied_to, commit_of, in_words
 from harness.corrections.patch import diff_of, patched_package
 from harness.triage.corpus import corpus_folders, entries
+from harness.triage.program_entries import program_entries
 from harness.workers.frames import named_by
 from harness.workers.pool import Pool
 
@@ -84,7 +86,8 @@ def certify(
     stages = Stages(lambda task: Path(named_by(task)).stem)
     with deferred(_goes_on), Pool(jobs, told=stages.told) as pool, stages:
         corpus = entries(corpus_folders(required=True))
-        plan = Plan(wanted, corpus, graphs, seed, out, reach=graphs, earlier=_made(wanted, folder))
+        programs = program_entries(installed().get(VELA, ""), reduced=True)
+        plan = Plan(wanted, corpus, graphs, seed, out, programs, reach=graphs, earlier=_made(wanted, folder))
         certifier = Certifier(plan, pool, stages.say, lambda cases: stages.expect(cases, jobs))
         for correction, certificate in zip(wanted, certifier.certificates(), strict=True):
             if patch and certificate.verdict == "certified":

@@ -182,11 +182,10 @@ class Behind(Uncovering):
 
 @pytest.mark.parametrize(("proved_to_be", "verdict"), [("conv3d-on-cpu-has-no-kernel", "certified"), ("", "refused")])
 def test_what_the_corrected_case_itself_shows_may_be_proved_to_be_a_known_bug(tmp_path, proved_to_be, verdict):
-    names = {"addmm-constant-bias-prepare", "conv3d-on-cpu-has-no-kernel"}
-    bugs = [item for item in entries([default_corpus()]) if item.name in names]
-    bucket = next(item.expected.bucket for item in bugs if item.name == "addmm-constant-bias-prepare")
-    plan = Plan((find_correction("addmm-bias-get-attr"),), bugs, 1, 0, tmp_path)
-    [made] = Certifier(plan, Behind(bucket, proved_to_be), lambda line: None).certificates()
+    known = {item.name: item for item in entries([default_corpus()])}
+    bug, program = known["addmm-constant-bias-prepare"], known["conv3d-on-cpu-has-no-kernel"]
+    plan = Plan((find_correction("addmm-bias-get-attr"),), [bug], 1, 0, tmp_path, [program])
+    [made] = Certifier(plan, Behind(bug.expected.bucket, proved_to_be), lambda line: None).certificates()
     assert made.verdict == verdict, made.why
     assert made.why.startswith("corrected: m" if not proved_to_be else "the bug is gone"), made.why
 

@@ -144,7 +144,7 @@ class Certifier:
                     rows = self._rows.kin(correction, graphs)
             if step.name == "graphs":
                 graphs = rows
-            corpus = with_corrections(self.plan.corpus, chosen(words))
+            corpus = self._known(words)
             found = self._outcomes(rows, corpus, alone=step.alone)
             for target in dict.fromkeys(item.case.target for item, _ in found):
                 mine = [(item.comparison, outcome) for item, outcome in found if item.case.target == target]
@@ -168,6 +168,10 @@ class Certifier:
         verdict, why = verdict_on(bug, trouble)
         filled = self._filled(correction, verdict, why, shown, moved, counterexample)
         return msgspec.structs.replace(filled, whole=whole, vela=dict(vela), patch=earlier.patch if earlier else "")
+
+    def _known(self, words: Variant) -> list[Entry]:
+        """What is known while corrections apply."""
+        return [*with_corrections(self.plan.corpus, chosen(words)), *self.plan.programs]
 
     def _outcomes(
         self, rows: Sequence[ComparedCase], corpus: Sequence[Entry], *, alone: bool
@@ -274,7 +278,7 @@ class Certifier:
             )
             before = [item for item in stock.findings if not any(_is_the_bug(one, item) for one in mine)]
             for words, result in zip(variants, after, strict=True):
-                corpus = with_corrections(self.plan.corpus, chosen(words))
+                corpus = self._known(words)
                 [renewed] = [item for item in corpus if item.name == entry.name]
                 found = remaining(renewed, result.findings, corpus, before)
                 if found:  # a bug of Vela's may be known by its smallest program alone

@@ -45,6 +45,7 @@ class Plan:
     :param graphs: drawn graphs a correction on ``TOSA-1.0+INT``, and a fifth of them on each default Ethos-U target; on
         ``TOSA-1.0+FP`` where the bugs are of float models.
     :param out: folder for cases, comparisons and certificates.
+    :param programs: Vela's bugs that are known by their smallest programs alone: entries without a case.
     :param reach: graphs that are to come to the corrected code (``harness.campaign.certify.kin``); 0: do not look.
     :param earlier: certificates that were made already, by name: what they say of the same correction and packages
         is not made again.
@@ -55,6 +56,7 @@ class Plan:
     graphs: int
     seed: int
     out: Path
+    programs: Sequence[Entry] = ()
     reach: int = 0
     earlier: Mapping[str, Certificate] = field(default_factory=dict)
 

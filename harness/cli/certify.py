@@ -29,7 +29,6 @@ from harness.cli.options import jobs_option, json_option, seed_option, source_op
 from harness.cli.results import write_json
 from harness.cli.stages import Stages
 from harness.compat.releases import installed, release_line
-from harness.compat.velas import PACKAGE as VELA
 from harness.corrections import Correction, chosen, find_correction
 from harness.corrections.checkout import applied_to, commit_of, in_words
 from harness.corrections.patch import diff_of, patched_package
@@ -86,7 +85,7 @@ def certify(
     stages = Stages(lambda task: Path(named_by(task)).stem)
     with deferred(_goes_on), Pool(jobs, told=stages.told) as pool, stages:
         corpus = entries(corpus_folders(required=True))
-        programs = program_entries(installed().get(VELA, ""), reduced=True)
+        programs = program_entries(reduced=True)
         plan = Plan(wanted, corpus, graphs, seed, out, programs, reach=graphs, earlier=_made(wanted, folder))
         certifier = Certifier(plan, pool, stages.say, lambda cases: stages.expect(cases, jobs))
         for correction, certificate in zip(wanted, certifier.certificates(), strict=True):

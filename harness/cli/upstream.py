@@ -20,7 +20,6 @@ from harness.cli.environment import installed_line, need_environment
 from harness.cli.options import jobs_option, json_option, source_option
 from harness.cli.results import write_json
 from harness.compat.releases import installed
-from harness.compat.velas import PACKAGE
 from harness.corrections import chosen
 from harness.reports.upstream.causes import causes
 from harness.reports.upstream.page import MOST_LINES, shows_on
@@ -74,7 +73,7 @@ def upstream(
     if not having:
         raise BadInput("PATHS", "hold no bug that is expected with the installed packages", "see armdiff table")
     need_environment()
-    naming = (*entries(corpus_folders()), *program_entries(installed().get(PACKAGE, "")))
+    naming = (*entries(corpus_folders()), *program_entries())
     found = causes(having, chosen(("all",)), naming)
     hold(out)
     sent: list[Sent] = []

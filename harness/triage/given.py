@@ -16,8 +16,6 @@ from pathlib import Path
 import msgspec
 
 from harness.case.errors import BadInput
-from harness.compat.releases import installed
-from harness.compat.velas import PACKAGE
 from harness.triage.buckets import BUCKET_VERSION
 from harness.triage.corpus import Entry, Expectation, Status, entries
 from harness.triage.program_entries import program_entries
@@ -36,7 +34,7 @@ def known_entries(
     files = [item for item in known if not _is_corpus(item)]
     return [
         *entries(folders),
-        *(program_entries(installed().get(PACKAGE, "") if vela is None else vela, reduced=True) if folders else ()),
+        *(program_entries(vela, reduced=True) if folders else ()),
         *(msgspec.structs.replace(entry, given=True) for entry in entries(found)),
         *(_entry(bucket, str(file)) for file in files for bucket in _buckets(file)),
         *(_entry(checked_bucket(bucket, "--ignore"), "--ignore") for bucket in ignored),

@@ -28,6 +28,8 @@ from pathlib import Path
 import msgspec
 
 from harness.case.errors import MALFORMED, BadInput
+from harness.compat.releases import installed
+from harness.compat.velas import PACKAGE
 from harness.triage.conditions import Condition
 from harness.triage.corpus import Entry, Expectation, Status, default_corpus
 
@@ -82,12 +84,14 @@ def program_folders() -> list[Path]:
     return [] if corpus is None else sorted(file.parent for file in (corpus / PROGRAMS).glob(f"*/{BUG}"))
 
 
-def program_entries(version: str, *, reduced: bool = False) -> list[Entry]:
+def program_entries(version: str | None = None, *, reduced: bool = False) -> list[Entry]:
     """The bugs as entries, with what is expected of a version of Vela.
 
+    :param version: None: the installed one.
     :param reduced: nothing but a smallest program proves them.
     """
-    found = [_entry(folder, read_program_bug(folder), version) for folder in program_folders()]
+    told = installed().get(PACKAGE, "") if version is None else version
+    found = [_entry(folder, read_program_bug(folder), told) for folder in program_folders()]
     return [msgspec.structs.replace(entry, reduced=reduced) for entry in found]
 
 

@@ -171,7 +171,7 @@ class Certifier:
 
     def _known(self, words: Variant) -> list[Entry]:
         """What is known while corrections apply."""
-        return [*with_corrections(self.plan.corpus, chosen(words)), *self.plan.programs]
+        return with_corrections([*self.plan.corpus, *self.plan.programs], chosen(words))
 
     def _outcomes(
         self, rows: Sequence[ComparedCase], corpus: Sequence[Entry], *, alone: bool

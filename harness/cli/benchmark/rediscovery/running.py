@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.case.errors import BadInput
-from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS, VELA, Asked
+from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS, Asked
 from harness.cli.benchmark.rediscovery.course import Course
-from harness.compat.releases import installed
 from harness.corrections import chosen
 from harness.reports.upstream.causes import cause_of, causes
 from harness.triage.corpus import Entry
@@ -54,7 +53,7 @@ def courses(
 
 def root_causes(corpus: Sequence[Entry]) -> dict[str, str]:
     """Entry -> the one that its root cause is told by, bugs that only TOSA programs show included."""
-    return cause_of(causes(corpus, chosen(("all",))), program_entries(installed().get(VELA, "")))
+    return cause_of(causes(corpus, chosen(("all",))), program_entries())
 
 
 class _Progress:

@@ -102,6 +102,14 @@ def warm():
     _get_ready()
 
 
+@pytest.fixture(autouse=True)
+def same_random_numbers(warm):
+    """A test draws what it draws alone, whatever ran in its process before: models here calibrate on torch.rand."""
+    import torch
+
+    torch.manual_seed(0)
+
+
 @functools.cache
 def _get_ready():
     """Once a process, though two folders have the fixture.

@@ -76,6 +76,7 @@ calibration = [(torch.rand(1, 4),), (torch.rand(1, 4),)]
 def test_a_known_bug_fails_at_its_line_unless_that_is_allowed(tmp_path, check_here):
     result = check_here(KNOWN, "--json", "out.json", "-q")
     assert result.exit_code == 1, result.output
+    assert len(result.stdout.splitlines()) == 2, result.output
     line, verdict = result.stdout.splitlines()
     assert line.startswith("model.py:6: error: torch.neg drops the ratio between input and output scale, at neg in Net")
     assert line.endswith("; on TOSA-1.0+INT [known: neg-ignores-scale]; '--correction neg-rescaled' removes it")

@@ -1,6 +1,7 @@
 """``constant-keeps-quantized-dtype``: a quantized full or linspace is an integer from the folding on.
 
 A quantized arange keeps the bug: with an integer dtype its step, 0.5 say, is cast to 0, and the pass' retrace raises.
+``float-arange-folded`` is for those.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ import pytest
 from harness.campaign.campaign import write_case
 from harness.campaign.certify.patching import patch_difference
 from harness.campaign.certify.rows import Plan
-from harness.case.case import Case, Constant, Graph, Node
+from harness.case.case import Case, Constant, Distribution, Graph, Input, Seeds
 from harness.compat.releases import installed
 from harness.corrections import corrections
 from harness.corrections.patch import diff_of, patched_package
 from harness.triage.corpus import default_corpus, entries
 from harness.workers.pool import Pool
 from harness.workers.protocol import Task
-from tests.integration.conftest import PoolHere
+from tests.integration.conftest import PoolHere, node
 from tests.integration.test_commands import written
 
 RELEASE = installed().get("executorch", "")
@@ -91,6 +91,15 @@ calibration = [(torch.rand(1, 2, 3, 3),) for _ in range(2)]
 
 
 @pytest.mark.skipif(RELEASE != "1.5.1", reason="no correction for the installed release")
+def found_with(case, tmp_path, *chosen):
+    """The findings of a case with each of several sets of corrections."""
+    path = write_case(case, tmp_path)
+    with PoolHere() as pool:
+        results = list(pool.run(Task(case=str(path), corrections=names, confirm=False) for names in chosen))
+    assert [(result.problem, result.invalid) for result in results] == [(None, None)] * len(chosen)
+    return [result.findings for result in results]
+
+
 @pytest.mark.parametrize(
     ("model", "name"), [(WRITES, "view-writes-reach-their-value"), (COUNTS, "inplace-arithmetic-writes-back")]
 )
@@ -120,12 +129,19 @@ def test_what_passes_reduce_to_nothing_is_copied(tmp_path, armdiff_here):
 def test_a_constant_stacked_with_itself_stays_right(tmp_path):
     """A cat with input_qparams alone, then a view with output_qparams alone: right in stock."""
     constant = Constant(name="c0", shape=(1, 3), kind="ramp", parameters={"dim": 1, "start": 0.0, "stop": 1.0})
-    node = Node(name="n0", operator="stack", inputs=("c0", "c0"), attributes={"dim": 0})
-    path = write_case(Case(graph=Graph(constants=(constant,), nodes=(node,), outputs=("n0",))), tmp_path)
-    chosen: tuple[tuple[str, ...], ...] = ((), ("folded-constant-keeps-codes",), ("all",))
-    with PoolHere() as pool:
-        results = list(pool.run(Task(case=str(path), corrections=names, confirm=False) for names in chosen))
-    assert [(result.problem, result.invalid, result.findings) for result in results] == [(None, None, ())] * 3
+    stack = node("n0", "stack", "c0", "c0", dim=0)
+    case = Case(graph=Graph(constants=(constant,), nodes=(stack,), outputs=("n0",)))
+    assert found_with(case, tmp_path, (), ("folded-constant-keeps-codes",), ("all",)) == [()] * 3
+
+
+@pytest.mark.skipif("neg-rescaled" not in NEEDED, reason="no correction for the installed release")
+def test_a_neg_of_equal_scales_still_saturates(tmp_path):
+    """Its code -128 becomes 127. As int32 it would come to mean as 128, without the RESCALE pair of scale 1 between."""
+    nodes = (node("n0", "neg", "x"), node("n1", "mean", "n0", dims=(1,), keepdim=False))
+    graph = Graph(inputs=(Input(name="x", shape=(1, 2, 3, 9)),), nodes=nodes, outputs=("n1",))
+    ramp = Distribution(kind="ramp", parameters={"low": -1.0, "high": 1.0})
+    case = Case(graph=graph, calibration={"x": ramp}, seeds=Seeds(calibration=17, evaluation=15))
+    assert found_with(case, tmp_path, (), ("neg-rescaled",)) == [()] * 2
 
 
 @pytest.mark.skipif(RELEASE != "1.5.1", reason="the bug shows on executorch 1.5.1")

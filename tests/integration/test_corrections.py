@@ -90,7 +90,6 @@ calibration = [(torch.rand(1, 2, 3, 3),) for _ in range(2)]
 """
 
 
-@pytest.mark.skipif(RELEASE != "1.5.1", reason="no correction for the installed release")
 def found_with(case, tmp_path, *chosen):
     """The findings of a case with each of several sets of corrections."""
     path = write_case(case, tmp_path)
@@ -100,6 +99,7 @@ def found_with(case, tmp_path, *chosen):
     return [result.findings for result in results]
 
 
+@pytest.mark.skipif(RELEASE != "1.5.1", reason="no correction for the installed release")
 @pytest.mark.parametrize(
     ("model", "name"), [(WRITES, "view-writes-reach-their-value"), (COUNTS, "inplace-arithmetic-writes-back")]
 )

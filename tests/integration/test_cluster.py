@@ -5,6 +5,7 @@ Nodes are processes under a nanny, which starts another one when a node is kille
 
 import asyncio
 import os
+import queue
 import signal
 import sys
 import threading
@@ -261,17 +262,26 @@ def test_a_cluster_without_nodes_says_how_to_start_some(said):
             connected(address, said.append)
 
 
-def test_nodes_that_do_not_answer_are_told_from_none(monkeypatch):
+def test_nodes_that_do_not_answer_are_told_from_none_and_answer_in_vain_later(monkeypatch, said):
+    asked, answer = queue.SimpleQueue(), threading.Event()
+
+    def run(*_, **__):
+        asked.put(threading.current_thread())
+        answer.wait(60)
+
     client = types.SimpleNamespace(
         run_on_scheduler=lambda _: b"",
         nthreads=lambda: {"tcp://a:1": 1},
-        run=lambda *_, **__: threading.Event().wait(5),
+        run=run,
         close=lambda **_: None,
     )
     monkeypatch.setattr(distributed, "Client", lambda *_, **__: client)
     monkeypatch.setattr("harness.workers.cluster.runner.ASKING", 0.0)
     with pytest.raises(CannotRun, match="the nodes do not answer within 0 s; see what 'dask worker' prints there"):
-        connected("tcp://s:1", print)
+        connected("tcp://s:1", said.append)
+    answer.set()
+    asked.get(timeout=60).join(60)
+    assert said == []
 
 
 @pytest.mark.parametrize("address", ["somewhere", "localhost:8786", "tcp://host", "http://host:80"])

@@ -189,6 +189,8 @@ class ClusterPool:
             problem = difference(self.wanted, unpacked_identity(found))
         except Exception as error:  # noqa: BLE001 — whatever a node raises: armdiff is not there, or not this one
             problem = f"armdiff does not run there ({_line_of(error)})"
+        if self._closed.is_set():  # what asked for it is over, and its output may be another's by now
+            return
         if problem is None:
             self.nodes.accept(address)
             if self._begun:

@@ -1,7 +1,7 @@
 """A worker without torch: does what a case's note, or $STAND_IN, says.
 
-As a process (``python -m tests.stand_in``) it dies, hangs and grows as told; ``InProcess`` is a pool of such workers
-that starts none, and says what a pool says of one that died.
+As a process (``python -m tests.stand_in``) it dies, hangs and grows as told, and with ``fork`` its forks do so.
+``InProcess`` is a pool of such workers that starts none, and says what a pool says of one that died.
 """
 
 import os
@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.case.reading import read_case
 from harness.evidence.observation import Unjudged
 from harness.workers.deaths import finding_of_death
+from harness.workers.forks import passed_on
 from harness.workers.frames import receive, send
 from harness.workers.processes import Death
 from harness.workers.protocol import CaseResult, Run, Stage
@@ -54,7 +55,16 @@ def main():
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     send(answers, Stage("ready"))
-    while (task := receive(sys.stdin.buffer)) is not None:
+    if sys.argv[1:] != ["fork"]:
+        serve(sys.stdin.buffer, answers)
+        return
+    task = receive(sys.stdin.buffer)
+    while task is not None:
+        task = passed_on(task, sys.stdin.buffer, answers, serve)
+
+
+def serve(questions, answers):
+    while (task := receive(questions)) is not None:
         send(answers, Stage("lower"))
         note = told(task)
         for deed in note.split(" & "):

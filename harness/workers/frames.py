@@ -18,10 +18,12 @@ from harness.workers.protocol import (
     CompareTask,
     EmitTask,
     Emitted,
+    Ended,
     Gone,
     Masked,
     MaskTask,
     Run,
+    Serves,
     Stage,
     SuiteFile,
     SuiteTask,
@@ -35,7 +37,12 @@ from harness.workers.protocol import (
 
 Question = Task | CaptureTask | SuiteTask | EmitTask | CompareTask | WholeTask | SweepTask | TimeTask | MaskTask
 Answer = CaseResult | Captured | SuiteFile | Emitted | Compared | Gone | Swept | Timed | Masked
-Message = Question | Stage | Run | Answer
+Message = Question | Stage | Run | Serves | Ended | Answer
+
+
+def graph_of(task: Question) -> str:
+    """The graph whose case a question is about; empty for a question about anything else."""
+    return task.graph if isinstance(task, Task) else ""
 
 
 def named_by(task: Question) -> str:
@@ -87,3 +94,10 @@ def receive(stream: IO[bytes]) -> Message | None:
     size = int.from_bytes(header, "little")
     data = stream.read(size)
     return _decoder.decode(data) if len(data) == size else None
+
+
+def asked(stream: IO[bytes]) -> Question | None:
+    """Read the next question; None at the end of the stream."""
+    message = receive(stream)
+    assert message is None or isinstance(message, Question)
+    return message

@@ -33,7 +33,7 @@ from harness.triage.proving import Prover
 from harness.triage.unjudged.execution import of_a_lost_case
 from harness.workers.affinity import next_case, worker_for
 from harness.workers.deaths import MOST_KILLS, TIMEOUT, failure_of_death, finding_of_death, late_capture, told
-from harness.workers.frames import Answer, Question, refused
+from harness.workers.frames import Answer, Question, graph_of, refused
 from harness.workers.processes import (
     HANG,
     KILLED,
@@ -308,11 +308,11 @@ class Pool:
     def _ask_once(self, task: Question) -> Answer | Death:
         if self._closed:
             return Death(KILLED, "start", "the pool was closed")
-        graph = task.graph if isinstance(task, Task) else ""
+        graph = graph_of(task)
         worker = self._taken(graph) or self._start()
         answer = worker.ask(task, self.told)
         worker.graph = graph
-        if isinstance(answer, Death) or worker.spent:
+        if isinstance(answer, Death) and worker.gone:
             with self._lock:
                 if worker in self._all:
                     self._all.remove(worker)

@@ -28,7 +28,7 @@ from harness.case.errors import CannotRun
 from harness.case.memory import resident
 from harness.compat.tosa import without_debugger
 from harness.workers.frames import Answer, Question, receive, send
-from harness.workers.protocol import CaptureTask, Run, Stage, SuiteTask
+from harness.workers.protocol import CaptureTask, Ended, Run, Serves, Stage, SuiteTask
 
 Listener = Callable[[Question, str, str], None]
 """Is told the question, the stage that begins, and the run of the case that it belongs to (empty for the first); an
@@ -62,14 +62,10 @@ class Limits:
 
     :param seconds: one question (the stock histogram observer was seen to need 23).
     :param memory: resident bytes of the process, above which it is killed.
-    :param cases: questions after which it is replaced, to keep memory flat.
-    :param resident: resident bytes above which it is replaced once it has answered.
     """
 
     seconds: float = 300.0
     memory: int = 8 * GIB
-    cases: int = 500
-    resident: int = GIB
 
 
 def worker_command(without: Sequence[str] = ()) -> tuple[str, ...]:
@@ -84,7 +80,7 @@ def limits_for(jobs: int, seconds: float) -> Limits:
     """Limits that let this many workers live on this machine together."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     memory = min(Limits.memory, int(total * 0.8) // jobs)
-    return Limits(seconds=seconds, memory=memory, resident=min(Limits.resident, memory * 3 // 4))
+    return Limits(seconds=seconds, memory=memory)
 
 
 @dataclass(frozen=True)
@@ -101,14 +97,15 @@ class Worker:
     """A process that has said that it is ready.
 
     :ivar graph: the graph that it was asked about last (``Task.graph``).
+    :ivar serves: the process that answers: the worker or a fork of it (``harness.workers.forks``).
     """
 
     process: subprocess.Popen[bytes]
     log: IO[bytes]
     scratch: tempfile.TemporaryDirectory[str]
     limits: Limits
-    served: int = 0
     graph: str = field(default="", init=False)
+    serves: int = field(default=0, init=False)
     _broken: str = field(default="", init=False)
     _printed_before: int = field(default=0, init=False)
 
@@ -120,7 +117,7 @@ class Worker:
         assert self.process.stdin
         assert self.process.stdout
         self._printed_before = size_of(self.log)  # what earlier cases printed says nothing about this one
-        stage, run, answered = "start", "", threading.Event()
+        stage, run, status, answered = "start", "", None, threading.Event()
         limit = task.seconds + _DUMPING if isinstance(task, CaptureTask | SuiteTask) else self.limits.seconds
         watch = threading.Thread(target=self._watch, args=(answered, limit), daemon=True)
         watch.start()
@@ -129,9 +126,13 @@ class Worker:
                 send(self.process.stdin, task)
             while (message := receive(self.process.stdout)) is not None:
                 if isinstance(message, Answer):
-                    self.served += 1
                     return message
-                if isinstance(message, Run):
+                if isinstance(message, Ended):
+                    status = message.status
+                    break
+                if isinstance(message, Serves):
+                    self.serves = message.pid
+                elif isinstance(message, Run):
                     run = message.name
                 elif isinstance(message, Stage):
                     stage = message.name
@@ -140,22 +141,29 @@ class Worker:
             answered.set()
             watch.join()
             told(task, "", run)
-        return Death(self._broken or _name_of(self.process.wait()), stage, self.last_output())
+        if status is None or self._broken:
+            ended = _name_of(self.process.wait())
+        else:
+            ended, self.serves = _name_of(status), self.process.pid
+        return Death(self._broken or ended, stage, self.last_output())
 
     def _watch(self, answered: threading.Event, seconds: float) -> None:
         """Kill the process when it breaks a limit."""
         until = time.monotonic() + seconds
         while not answered.wait(_WATCHED_EVERY):
             late = time.monotonic() >= until
-            if late or resident(self.process.pid) > self.limits.memory:
+            if late or resident(self.serves) > self.limits.memory:
                 self._broken = HANG if late else OUT_OF_MEMORY
                 self.kill()
                 return
 
     @property
-    def spent(self) -> bool:
-        """Has it served its time?"""
-        return self.served >= self.limits.cases or resident(self.process.pid) > self.limits.resident
+    def gone(self) -> bool:
+        """Has the process ended? One lives on whose fork died."""
+        return self.process.returncode is not None
+
+    def __post_init__(self) -> None:
+        self.serves = self.process.pid
 
     def last_output(self) -> str:
         """The last lines that it printed since it was asked (or started)."""

@@ -165,6 +165,21 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     name: str
 
 
+class Serves(msgspec.Struct, frozen=True, tag="serves"):
+    """Another process answers from here on: a fork of the worker (``harness.workers.forks``)."""
+
+    pid: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """The fork that was asked ended without an answer.
+
+    :param status: its exit status; negative for a signal.
+    """
+
+    status: int
+
+
 class Tightness(msgspec.Struct, frozen=True, kw_only=True):
     """How sharp the numeric comparison of one case was.
 

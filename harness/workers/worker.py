@@ -1,4 +1,4 @@
-"""A warm worker process: imports torch and executorch once, then runs cases until its input ends.
+"""A warm worker process: imports torch and executorch once, then has cases run until its input ends.
 
 Started by ``harness.workers.pool`` as ``python -m harness.workers.worker``. Frames go over the original standard
 output; everything that native code prints is sent to standard error, which the pool points at a
@@ -10,6 +10,7 @@ from __future__ import annotations
 import faulthandler
 import importlib
 import logging
+import math
 import os
 import resource
 import signal
@@ -24,12 +25,14 @@ import msgspec
 from harness.case.errors import ArmdiffError, OwnFault, is_ours
 from harness.case.interrupts import die_with_parent
 from harness.case.processor_time import processor_seconds
-from harness.compat.warm.collecting import between_cases
+from harness.compat.runtime import end_running
+from harness.compat.warm.collecting import before_forks, between_cases
 from harness.compat.warm.tricks import names, warm_up
 from harness.evidence.observation import Unjudged
 from harness.triage.proving import Remembered
 from harness.triage.unjudged.execution import of_own_fault
-from harness.workers.frames import Answer, named_by, receive, refused, send
+from harness.workers.forks import FIRST, passed_on
+from harness.workers.frames import Answer, Question, asked, graph_of, named_by, refused, send
 from harness.workers.processes import WITHOUT
 from harness.workers.protocol import (
     CaptureTask,
@@ -74,16 +77,34 @@ def main() -> None:
     send(answers, Stage("import"))
     get_ready(sys.argv[1:])
     send(answers, Stage("ready"))
+    task = serve(sys.stdin.buffer, answers, FIRST)
+    before_forks()
+    while task is not None:
+        task = passed_on(task, sys.stdin.buffer, answers, serve)
+
+
+def serve(questions: IO[bytes], answers: IO[bytes], most: float = math.inf) -> Question | None:
+    """Answer questions until they end, or begin one graph more than may be.
+
+    :param most: graphs. A question that is about none counts as one.
+    :returns: the question that was one too many.
+    """
     from harness.compat.warm.stage_cache import WorkerCache
 
     cache, remembered, counted = WorkerCache(), Remembered(), 0.0
-    while (task := receive(sys.stdin.buffer)) is not None:
+    graphs, last = 0, ""
+    while (task := asked(questions)) is not None:
+        graphs, last = graphs + (not last or graph_of(task) != last), graph_of(task)
+        if graphs > most:
+            break
         answer = _serve(task, _Announced(answers), cache, remembered)
         if isinstance(answer, CaseResult):
             spent = processor_seconds()
             answer, counted = msgspec.structs.replace(answer, processor=round(spent - counted, 3)), spent
         send(answers, answer)
-        between_cases(done=not cache.holds)
+        between_cases(done=False)
+    end_running()
+    return task
 
 
 class _Announced:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaign.campaign import Options, graph_cases, run_campaign
+from harness.campaign.campaign import Options, graph_cases, run_campaign, write_case
 from harness.campaign.run_folder import Run, read_run
 from harness.campaign.summary import Tally
 from harness.case.case import case_digest
@@ -101,3 +101,24 @@ def test_what_ran_beside_them_is_as_without(disturbed: tuple[Tally, Run, dict[st
         calm = [*pool.run([Task(case=item.case, probes="none") for item in undisturbed])]
     assert [told(item) for item in undisturbed] == [told(item) for item in calm]
     assert any("ran" in item.legs.values() for item in undisturbed)
+
+
+def test_a_fork_of_a_worker_says_what_the_worker_says(
+    tmp_path: Path, first_cases: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = Options(("TOSA-1.0+INT", "ethos-u55-128"), 2, seed=5, out=tmp_path)
+    tasks = [
+        Task(case=str(write_case(case, tmp_path)), graph=str(place), probes="none")
+        for place, cases in graph_cases(options)
+        for case in cases
+    ]
+    answers = []
+    for first in (0, len(tasks)):
+        monkeypatch.setattr("harness.workers.worker.FIRST", first)
+        with forked_workers() as started, Pool(1, command=WORKER) as pool:
+            answers.append([(item.legs, told(item)) for item in pool.run(tasks)])
+            [worker] = pool._idle
+            assert (worker.serves == started[0].pid) == bool(first)
+    assert answers[0] == answers[1]
+    assert len(tasks) == 4
+    assert all("ran" in legs.values() for legs, _ in answers[0])

@@ -21,6 +21,7 @@ from harness.workers.pool import Pool
 from harness.workers.processes import Limits, _environment
 from harness.workers.protocol import Task
 from tests.forked import forked_workers
+from tests.stand_in import SAID
 
 STAND_IN = (sys.executable, "-m", "tests.stand_in")
 [CASE] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]
@@ -72,11 +73,13 @@ def buckets(findings):
         ("grow", "OutOfMemory", "the process grew beyond the memory limit"),
     ],
 )
-def test_each_way_to_die_is_a_finding_and_the_next_case_runs(request, tasks, note, kind, message):
+@pytest.mark.parametrize("words", [(), ("fork",)], ids=["worker", "fork"])
+def test_each_way_to_die_is_a_finding_and_the_next_case_runs(request, tasks, note, kind, message, words):
     if note not in ("signal SIGSEGV", "grow"):
         request.getfixturevalue("forked")
     # only what hangs may run into the time limit: on a busy machine the others take seconds
-    with pool(seconds=1.5 if note == "hang" else 120.0, **({"memory": 400 << 20} if note == "grow" else {})) as workers:
+    limits = {"seconds": 1.5 if note == "hang" else 120.0, **({"memory": 400 << 20} if note == "grow" else {})}
+    with Pool(1, limits=Limits(**limits), command=(*STAND_IN, *words)) as workers:
         died, fine = workers.run(tasks(note, "fine"))
     [finding] = died.findings
     assert (finding.oracle, finding.stage) == ("crash", "lower")
@@ -156,13 +159,32 @@ def test_what_a_worker_frees_of_large_tensors_goes_back_to_the_system(ours, tmp_
     assert (int(held) < 40) == ours  # MiB of 160
 
 
-def test_a_worker_is_replaced_after_its_cases_and_when_it_has_grown(tasks):
-    with forked_workers(), pool(cases=2) as workers:
-        pids = [result.fallback for result in workers.run(tasks(*["fine"] * 4))]
-    assert pids[0] == pids[1] != pids[2] == pids[3]
-    with pool(resident=1) as workers:
-        pids = [result.fallback for result in workers.run(tasks("fine", "fine"))]
-    assert pids[0] != pids[1]
+def of_graphs(tasks, graphs):
+    return [msgspec.structs.replace(task, graph=graph) for task, graph in zip(tasks, graphs, strict=True)]
+
+
+def test_each_graph_has_a_fork_of_its_worker_and_so_has_each_case_of_none(tasks):
+    with forked_workers() as started, Pool(1, command=(*STAND_IN, "fork")) as workers:
+        results = [workers.run_one(task) for task in of_graphs(tasks(*["fine"] * 6), ["a", "a", "b", "a", "", ""])]
+        [worker] = started
+    pids = [int(result.fallback[0]) for result in results]
+    assert pids[0] == pids[1]
+    assert worker.pid not in pids
+    assert len(set(pids)) == 5
+
+
+def test_a_worker_lives_on_where_its_fork_dies(tasks):
+    notes = ["fine", "say before & signal SIGSEGV", "once exit 3", "fine"]
+    with forked_workers() as started, Pool(1, command=(*STAND_IN, "fork")) as workers:
+        fine, dies, once, after = workers.run(of_graphs(tasks(*notes), ["a", "a", "b", "b"]))
+        assert len(started) == 1
+    assert fine.legs == once.legs == after.legs == {"eager": "ran"}
+    [crash] = dies.findings
+    assert (crash.oracle, crash.stage) == ("crash", "lower")
+    assert "SIGSEGV" in crash.bucket
+    assert SAID.strip() in crash.message
+    [unrepeated] = once.unrepeated
+    assert "exit-status-3" in unrepeated.bucket
 
 
 def test_closing_ends_workers_that_are_busy_and_starts_no_others(forked, tasks):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.artifacts.program import decode_program
-from harness.compat.runtime import RuntimeDied, RuntimeRefused, running, started
+from harness.compat.runtime import RuntimeDied, RuntimeRefused, end_running, running, started
 from harness.compat.runtime.kernels import misreads
 from harness.evidence.references import QUANTIZED, RUNTIME, RUNTIMES, TOSA
 from harness.pipeline.legs import NotRunnable, legs
@@ -97,6 +97,13 @@ def test_a_runtime_that_dies_is_told_and_the_next_case_gets_another(lowered):
         first.describe(PROGRAM)
     assert legs()[RUNTIME].run(*lowered)
     assert running() is not first
+
+
+def test_runtimes_end_before_their_process_does():
+    one = running()
+    end_running()
+    assert one.process.poll() is not None
+    assert running() is not one
 
 
 @pytest.mark.parametrize(

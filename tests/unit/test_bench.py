@@ -296,15 +296,16 @@ def test_growth_leaves_out_the_first_tenth(found, grown):
 
 
 class Mortal:
-    """A worker that dies of the cases named so; the next one begins with less memory."""
+    """A worker that dies of the cases named so, or its fork does; the next one begins with less memory."""
 
     born = 0
 
     def __init__(self, limits):
         Mortal.born += 1
-        self.process = SimpleNamespace(pid=Mortal.born)
+        self.serves = Mortal.born
 
     def ask(self, task):
+        self.gone = "fork" not in task.case
         return Death("SIGSEGV", "vela", "") if "dies" in task.case else SimpleNamespace()
 
     def close(self):
@@ -316,13 +317,14 @@ def test_growth_is_that_of_the_worker_that_ran_most_cases(monkeypatch):
     monkeypatch.setattr(memory, "held", lambda pid: Held(10 * pid, pid))
     monkeypatch.setattr(memory, "known_entries", lambda folders: [])
     monkeypatch.setattr(Mortal, "born", 0)
-    names = ["a", "dies", "b", "c", "dies again", "d"]
+    names = ["a", "dies", "b", "its fork dies", "c", "dies again", "d"]
     subjects = [SimpleNamespace(name=name, cases=[Path(name)]) for name in names]
     said = []
     found, _ = memory.readings(subjects, said.append)
     assert found == [Held(20, 2)] * 2, "b and c"
     assert [line for line in said if "died" in line] == [
         "dies: the worker died (SIGSEGV); what follows is of another one",
+        "its fork dies: the graph's fork of the worker died (SIGSEGV)",
         "dies again: the worker died (SIGSEGV); what follows is of another one",
     ]
 

@@ -14,7 +14,7 @@ from harness.compat.warm.collecting import (
     MOST_GROWN,
     MOST_YOUNG,
     STREAMS,
-    THAW_EVERY,
+    before_forks,
     between_cases,
     between_passes,
     between_runs,
@@ -43,9 +43,6 @@ class Collector:
     def freeze(self) -> None:
         self.told.append("freeze")
 
-    def unfreeze(self) -> None:
-        self.told.append("unfreeze")
-
     def after(self, young: int, grown: int, done: bool) -> list[str]:
         """What is done behind a case that leaves so many objects and bytes."""
         self.told.clear()
@@ -61,7 +58,6 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
     monkeypatch.setattr(collecting, "gc", made)
     monkeypatch.setattr(collecting, "resident", lambda pid: made.bytes)
     monkeypatch.setattr(collecting._Pace, "level", 0)
-    monkeypatch.setattr(collecting._Pace, "freezes", 0)
     monkeypatch.setattr(collecting._Pace, "kept", False)
     assert made.after(0, 0, done=True) == ["collect", "freeze"]  # what the first case imported
     return made
@@ -103,10 +99,10 @@ def test_garbage_of_few_objects_and_many_bytes_is_collected(collector: Collector
     assert collector.after(1, 1, done=False) == []
 
 
-def test_what_was_frozen_is_looked_at_now_and_then(collector: Collector) -> None:
-    told = [collector.after(MOST_YOUNG + 1, 0, done=True) for _ in range(THAW_EVERY)]
-    assert [place for place, words in enumerate(told, 2) if "unfreeze" in words] == [THAW_EVERY]
-    assert told[THAW_EVERY - 2] == ["unfreeze", "collect", "freeze"]
+def test_what_forks_share_is_frozen_however_little_it_is(collector: Collector) -> None:
+    collector.told.clear()
+    before_forks()
+    assert collector.told == ["collect", "freeze"]
 
 
 def test_the_source_of_a_case_is_kept_for_its_targets_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:

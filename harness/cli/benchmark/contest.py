@@ -23,7 +23,7 @@ from harness.cli.benchmark.subjects import Subject
 from harness.workers.processes import WITHOUT, Death, Limits, Worker, start_worker
 from harness.workers.protocol import Timed, TimeTask
 
-LIMITS = Limits(seconds=900.0, cases=sys.maxsize)
+LIMITS = Limits(seconds=900.0)
 
 
 @dataclass(frozen=True)

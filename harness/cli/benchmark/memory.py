@@ -1,10 +1,11 @@
 """How much memory one worker takes, and whether that grows with the cases that it has run.
 
-The cases are those of a campaign, in its order, and one worker runs them all: nothing replaces it. After each case the
-worker's resident bytes are read, those of its own among them, and at the end the most that it ever had (``VmHWM``).
-The runtime that the worker forks for the leg ``executorch`` is a process of its own and is not counted. *Growth*
-compares the median of the last tenth of the cases with that of the second tenth: the first tenth fills caches. It is
-that of the worker's own bytes: pages of libraries come in as their code is needed for the first time.
+The cases are those of a campaign, in its order, and one worker has them all: nothing replaces it. After each case the
+resident bytes of the process that ran it are read (the worker, or its fork for the graph: ``harness.workers.forks``),
+those of its own among them, and the most that it ever had (``VmHWM``); pages that worker and fork share are in it. The
+runtime that is forked for the leg ``executorch`` is a process of its own and is not counted. *Growth* compares the
+median of the last tenth of the cases with that of the second tenth: the first tenth fills caches. It is that of the
+process's own bytes: pages of libraries come in as their code is needed for the first time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from harness.case.wording import counted_as
 from harness.cli.benchmark.subjects import Subject
 from harness.triage.corpus import bugs_of, corpus_folders
 from harness.triage.given import known_entries
-from harness.workers.processes import GIB, Death, Limits, Worker, start_worker
+from harness.workers.processes import Death, Limits, start_worker
 from harness.workers.protocol import Task
 
 MIB = 1 << 20
@@ -28,40 +29,42 @@ FEWEST = 20
 
 
 def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[list[Held], int]:
-    """What the worker holds after each case, and the most bytes that were resident at any time.
+    """What ran each case holds after it, and the most bytes that were resident at any time.
 
-    Another worker takes over where one dies of a case. Told are the readings of the one that ran most cases: those of
-    both would show a fall where there was none.
+    Another worker takes over where one dies of a case, and not only its fork. Told are the readings of the one that had
+    most cases: those of both would show a fall where there was none.
 
     :param told: receives a line after each graph, and for a case at which the worker died.
     """
     known = bugs_of(known_entries(corpus_folders()))
-    limits = Limits(cases=1 << 30, resident=64 * GIB)
     lives: list[list[Held]] = [[]]
     peak = 0
-    worker = start_worker(limits)
+    worker = start_worker(Limits())
     try:
         for number, subject in enumerate(subjects, 1):
             for file in subject.cases:
                 answer = worker.ask(Task(case=str(file), known=known, graph=subject.name))
                 if isinstance(answer, Death):
-                    told(f"{file}: the worker died ({answer.kind}); what follows is of another one")
-                    worker.close()
-                    worker = start_worker(limits)
-                    lives.append([])
+                    if not worker.gone:
+                        told(f"{file}: the graph's fork of the worker died ({answer.kind})")
+                    else:
+                        told(f"{file}: the worker died ({answer.kind}); what follows is of another one")
+                        worker.close()
+                        worker = start_worker(Limits())
+                        lives.append([])
                     continue
-                lives[-1].append(held(worker.process.pid))
-                peak = max(peak, _peak(worker))
+                lives[-1].append(held(worker.serves))
+                peak = max(peak, _peak(worker.serves))
             told(f"{number}/{len(subjects)} {subject.name}: {lives[-1][-1].resident // MIB if lives[-1] else 0} MiB")
     finally:
         worker.close()
     return max(lives, key=len), peak
 
 
-def _peak(worker: Worker) -> int:
+def _peak(pid: int) -> int:
     """The most that the process ever had resident; what it has now where the kernel does not say."""
     try:
-        lines = Path(f"/proc/{worker.process.pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)

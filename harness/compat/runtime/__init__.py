@@ -1,8 +1,8 @@
 """ExecuTorch's runtime in a process of its own: native code may die, and may be that of another release.
 
-``RuntimeProcess`` loads programs by name and runs them. A process that dies or is late
-is ended and described (``RuntimeDied``); what the runtime refuses is ``RuntimeRefused``. One process serves all cases
-of a worker. Its limits are its own: the pool's look at the worker alone.
+``RuntimeProcess`` loads programs by name and runs them. A process that dies or is late is ended and described
+(``RuntimeDied``); what the runtime refuses is ``RuntimeRefused``. One process serves all cases of a worker, and another
+one those of a fork of it (``harness.workers.forks``). Its limits are its own: the pool's look at the worker alone.
 """
 
 from __future__ import annotations
@@ -241,3 +241,9 @@ def running(name: str = "here", start: Callable[[], RuntimeProcess] = forked) ->
     if found is None or found.process.poll() is not None:
         found = _running[key] = start()
     return found
+
+
+def end_running() -> None:
+    """End the runtimes of this process, before it ends: nobody would wait for them behind it."""
+    for runtime in _running.values():
+        runtime.end()

@@ -34,11 +34,9 @@ LAST_EXPORT = ("torch.fx.experimental.proxy_tensor", "_FAKE_TENSOR_ID_TO_PROXY_M
 stayed for ever: the graphs of one case in thirty.
 """
 DISPATCH = ("torch._subclasses.fake_tensor", "FakeTensorMode")
-"""Has the cache of what operators return for fake tensors, by their metadata. It serves later graphs, has no bound, and
-the call of a delegate has the delegate with its graph as key.
+"""Has the cache of what operators return for fake tensors, by their metadata. It serves later graphs, and the call of a
+delegate has the delegate with its graph as key.
 """
-MOST_DISPATCHES = 5_000
-"""Entries behind which that cache begins anew; a graph adds about 90."""
 
 MOST_YOUNG = 100_000
 """Objects made since the last collection, and left, behind which the next one is due. It takes 1 us for each that it
@@ -48,8 +46,6 @@ MOST_AMID = 200_000
 """The same behind a pass, amid a lowering: only those of networks come to it, whose passes leave hundreds of MB."""
 MOST_GROWN = 64 << 20
 """Bytes by which the process may grow without a collection: garbage of few objects may hold large tensors."""
-THAW_EVERY = 100
-"""Freezes behind which everything is looked at once, for a second: what was frozen and then given up goes."""
 
 
 class _Pace:
@@ -57,12 +53,10 @@ class _Pace:
 
     :ivar level: bytes that it held after the last one of any kind.
     :ivar kept: was there one amid a graph, which left what is still needed?
-    :ivar freezes: how often what was left was frozen.
     """
 
     level = 0
     kept = False
-    freezes = 0
 
 
 def between_cases(done: bool = True) -> None:
@@ -81,6 +75,16 @@ def between_cases(done: bool = True) -> None:
     _collect_if_due(done)
 
 
+def before_forks() -> None:
+    """What is due before a process is forked again and again: no fork looks at what it has by now.
+
+    A fork shares the pages that neither it nor its parent writes to, and a collection writes to all that it looks at.
+    """
+    between_cases()
+    if not gc.isenabled():
+        _collect(done=True)
+
+
 def _collect_if_due(done: bool) -> None:
     if not gc.isenabled() and (gc.get_count()[0] > MOST_YOUNG or (done and _Pace.kept) or _has_grown()):
         _collect(done)
@@ -92,11 +96,8 @@ def _has_grown() -> bool:
 
 def _collect(done: bool) -> None:
     if done:
-        if _Pace.freezes % THAW_EVERY == THAW_EVERY - 1:
-            gc.unfreeze()
         gc.collect()
         gc.freeze()
-        _Pace.freezes += 1
     else:
         gc.collect(0)
     _Pace.kept = not done
@@ -127,11 +128,8 @@ def forget_graphs() -> None:
     exported = _loaded(*LAST_EXPORT)
     if isinstance(exported, dict):
         exported.clear()
-    dispatch = _loaded(*DISPATCH)
-    cached = getattr(dispatch, "cache", None)
+    cached = getattr(_loaded(*DISPATCH), "cache", None)
     if isinstance(cached, dict):
-        if len(cached) > MOST_DISPATCHES:
-            dispatch.cache_clear()
         for key in [key for key in cached if any(isinstance(part, Module) for part in getattr(key, "key", ()))]:
             del cached[key]
 

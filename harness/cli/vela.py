@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from harness.cli.results import write_json
 from harness.cli.vela_seeds import read_program, read_seeds
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE, vela_folder
-from harness.ethosu.accelerator import accelerator_named
+from harness.ethosu.accelerator import ACCELERATORS, accelerator_named, in_turn
 from harness.reports.bugs.of_program import DRAWN, GIVEN, MUTATED, write_causes
 from harness.reports.vela import by_version, concluding, listing, verdict
 from harness.tosa.causes import Causes, Reducer
@@ -43,13 +44,12 @@ from harness.triage.corpus import bugs_of, corpus_folders
 from harness.triage.given import known_entries
 from harness.triage.program_entries import by_age
 
-DEFAULT = ("ethos-u55-128", "ethos-u85-256", "ethos-u65-256")
 MOST = 1000
 """Programs if neither number nor time is given."""
 
 
 def _read_accelerators(_: click.Context, __: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(value)) or DEFAULT
+    names = tuple(dict.fromkeys(value)) or tuple(ACCELERATORS)
     for name in names:
         accelerator_named(name)
     return names
@@ -82,7 +82,8 @@ def _folders(versions: Sequence[str]) -> dict[str, Path | None]:
     multiple=True,
     callback=_read_accelerators,
     metavar="NAME",
-    help=f"As Vela spells it, repeatable; blocks of {BLOCK} programs take turns. Default: {', '.join(DEFAULT)}.",
+    help=f"As Vela spells it, repeatable; families take turns every {BLOCK} programs, and the sizes of one among "
+    "themselves. Default: all.",
 )
 @click.option(
     "--vela",
@@ -193,7 +194,13 @@ def vela(
 
 
 def _size(tally: VelaTally, seconds: float, rate: float) -> str:
-    where = ", ".join(f"{count} on {name}" for name, count in tally.programs.items())
+    sizes: dict[str, list[str]] = {}
+    counts: Counter[str] = Counter()
+    for name, programs in tally.programs.items():
+        family, _, size = name.rpartition("-")
+        sizes.setdefault(family, []).append(size)
+        counts[family] += programs
+    where = ", ".join(f"{counts[family]} on {family}-{','.join(names)}" for family, names in sizes.items())
     count = counted_as(tally.programs.total(), "program")
     return f"{count} ({where}), {counted_as(tally.operators, 'operator')}, in {seconds:.0f} s ({rate:.0f} a minute)"
 
@@ -203,8 +210,10 @@ def _drawn(seed: int, accelerators: Sequence[str], seeds: Sequence[Program]) -> 
     from generators.mutations import draw_mutants
     from generators.programs import draw_programs
 
+    turns = in_turn(accelerators)
+
     def source(block: int) -> tuple[str, Sequence[Program]]:
-        accelerator = accelerators[block % len(accelerators)]
+        accelerator = turns[block % len(turns)]
         family = accelerator_named(accelerator).family
         if seeds:
             return accelerator, draw_mutants(seeds, seed, block, BLOCK, family)

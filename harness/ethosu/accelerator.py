@@ -8,6 +8,8 @@ ethos_u65.cpp and s_EthosU85Configs in ethos_u85.cpp of ethos-u-vela 5.1.0.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.case.errors import BadInput
@@ -71,3 +73,16 @@ def accelerator_named(name: str) -> Accelerator:
     if name not in ACCELERATORS:
         raise BadInput("accelerator", f"unknown {name!r}", "use one of " + ", ".join(ACCELERATORS))
     return ACCELERATORS[name]
+
+
+def in_turn(names: Sequence[str]) -> tuple[str, ...]:
+    """One round of accelerators: families take turns, and the sizes of a family among themselves.
+
+    :param names: each once.
+    :returns: as many of each family, and within it as many of each size.
+    """
+    families: dict[str, list[str]] = {}
+    for name in names:
+        families.setdefault(accelerator_named(name).family, []).append(name)
+    length = math.lcm(*map(len, families.values()))
+    return tuple(sizes[turn % len(sizes)] for turn in range(length) for sizes in families.values())

@@ -27,7 +27,7 @@ from harness.case.target import parse_target
 from harness.cli.benchmark.rediscovery.course import Course, Step, looks_of, step_of
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE
-from harness.ethosu.accelerator import accelerator_named
+from harness.ethosu.accelerator import ACCELERATORS, accelerator_named, in_turn
 from harness.tosa.causes import Reducer, marked
 from harness.tosa.comparing_twins import judge_with_twins
 from harness.tosa.engine import BLOCK, Plan, Result, run
@@ -185,7 +185,7 @@ def _own(result: CaseResult) -> float:
 
 @dataclass(frozen=True)
 class Engine:
-    """The Vela engine on one core: programs drawn for each accelerator of the targets, in turn.
+    """The Vela engine on one core: programs drawn for all sizes of the targets' families, in turn.
 
     What no condition proves is reduced, one finding of each bucket and chain of operators, and its smallest program
     tells. Like proofs of campaigns, that is no part of the budget.
@@ -195,14 +195,15 @@ class Engine:
         """Judge blocks of programs until the budget is spent; a block that is not done leaves nothing."""
         from generators.programs import draw_programs
 
-        accelerators = [name for name in asked.targets if parse_target(name).ethos_u]
-        if not accelerators:
+        families = {accelerator_named(name).family for name in asked.targets if parse_target(name).ethos_u}
+        if not families:
             raise BadInput("--target", "names no Ethos-U, which this contestant is about", "add ethos-u55-128")
+        turns = in_turn([item.name for item in ACCELERATORS.values() if item.family in families])
         asked.folder.mkdir(parents=True, exist_ok=True)
         done = [*engine_steps(asked.folder)]
 
         def source(block: int) -> tuple[str, Sequence[Program]]:
-            accelerator = accelerators[(first + block) % len(accelerators)]
+            accelerator = turns[(first + block) % len(turns)]
             family = accelerator_named(accelerator).family
             return accelerator, draw_programs(asked.seed, first + block, BLOCK, family)
 

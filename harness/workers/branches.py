@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from coverage import Coverage
@@ -23,9 +24,6 @@ from harness.workers.protocol import Branches
 RATE, REMAINDER = 40, 10
 FOLDERS = ("_passes", "quantizer", "operators", "operator_support")
 """Folders of the Arm backend that are looked at."""
-
-_WAYS: dict[Path, dict[str, dict[int, int]]] = {}
-"""What was read of the installed sources, which takes seconds, by the package's folder."""
 
 
 def is_measured(case: Case, corrections: Sequence[str]) -> bool:
@@ -48,15 +46,13 @@ def measured(root: Path) -> Iterator[list[Branches]]:
         recorder.stop()
     data = recorder.get_data()
     if not data.has_arcs():
-        return  # nothing of the backend ran, and coverage.py then knows no branches
-    if root not in _WAYS:
-        _WAYS[root] = _ways(root, recorder)
+        return  # nothing of the backend ran
     taken = {}
-    for file, lines in _WAYS[root].items():
+    for file, lines in ways_out(root).items():
         arcs = sorted({arc for arc in data.arcs(str(root / file)) or () if arc[0] in lines})
         if arcs:
             taken[file] = tuple(arcs)
-    found.append(Branches(taken=taken, ways={file: sum(lines.values()) for file, lines in _WAYS[root].items()}))
+    found.append(Branches(taken=taken, ways={file: sum(lines.values()) for file, lines in ways_out(root).items()}))
 
 
 def _recorder(root: Path) -> Coverage:
@@ -64,8 +60,14 @@ def _recorder(root: Path) -> Coverage:
     return Coverage(data_file=None, branch=True, config_file=False, include=include, messages=False)
 
 
-def _ways(root: Path, recorder: Coverage) -> dict[str, dict[int, int]]:
-    """Module -> line with several ways out -> how many."""
+@cache
+def ways_out(root: Path) -> dict[str, dict[int, int]]:
+    """Module -> line with several ways out -> how many. Reads the installed sources, which takes two seconds.
+
+    :param root: folder of the package ``executorch.backends.arm``.
+    """
+    recorder = _recorder(root)
+    recorder.get_data().add_arcs({str(root / "no_such_file.py"): []})  # without any, coverage.py knows no branches
     found = {}
     for file in sorted(file for folder in FOLDERS for file in (root / folder).rglob("*.py")):
         lines = {line: ways for line, (ways, _) in recorder.branch_stats(str(file)).items()}

@@ -25,12 +25,14 @@ import msgspec
 from harness.case.errors import ArmdiffError, OwnFault, is_ours
 from harness.case.interrupts import die_with_parent
 from harness.case.processor_time import processor_seconds
+from harness.compat.releases import arm_folder
 from harness.compat.runtime import end_running
 from harness.compat.warm.collecting import before_forks, between_cases
 from harness.compat.warm.tricks import names, warm_up
 from harness.evidence.observation import Unjudged
 from harness.triage.proving import Remembered
 from harness.triage.unjudged.execution import of_own_fault
+from harness.workers.branches import ways_out
 from harness.workers.forks import FIRST, passed_on
 from harness.workers.frames import Answer, Question, asked, graph_of, named_by, refused, send
 from harness.workers.processes import WITHOUT
@@ -78,6 +80,10 @@ def main() -> None:
     get_ready(sys.argv[1:])
     send(answers, Stage("ready"))
     task = serve(sys.stdin.buffer, answers, FIRST)
+    if task is None:
+        return
+    if isinstance(task, Task):  # a campaign's, in which some cases have their branches measured
+        ways_out(arm_folder())
     before_forks()
     while task is not None:
         task = passed_on(task, sys.stdin.buffer, answers, serve)

@@ -44,6 +44,19 @@ def outputs(program: Program) -> Iterator[Program]:
             yield _with_outputs(program, tuple(name for name in program.outputs if name != dropped))
 
 
+def freed(program: Program) -> Iterator[Program]:
+    """A constant that is computed with becomes an input, for one output alone: a program must have an input, and the
+    one that it has may be there for nothing else.
+    """
+    for item in program.tensors:
+        if item.data is not None and item.dtype != SHAPE:
+            span = WIDE if item.dtype in ("INT32", "INT48") else None
+            held = replaced(program, item.name, data=None, span=span)
+            held = msgspec.structs.replace(held, inputs=(*program.inputs, item.name))
+            found = [_with_outputs(held, (wanted,)) for wanted in program.outputs]
+            yield from (one for one in found if item.name in one.inputs)
+
+
 def before(program: Program) -> Iterator[Program]:
     """A result becomes an input, the last ones first: everything before it goes."""
     for step in reversed(program.operators[:-1]):

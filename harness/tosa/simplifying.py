@@ -305,6 +305,7 @@ CUTS: tuple[Cut, ...] = (
     cutting.behind,
     cutting.before,
     cutting.outputs,
+    cutting.freed,
     cutting.shortcuts,
     cutting.merged,
     plainer,

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from generators.programs import draw_programs
-from harness.tosa.cutting import shortcuts
+from harness.tosa.cutting import WIDE, freed, shortcuts
 from harness.tosa.program import Fill, Operator, Program, Tensor, problem
 from harness.tosa.resizing import resized
 from harness.tosa.simplifying import CUTS, candidates, canonical, dtypes, measure, moved, plainer, ranks
@@ -63,6 +63,28 @@ def test_every_candidate_is_a_program_and_smaller(family: str):
                 assert measure(item) < measure(program)
                 count += 1
     assert count > 1000
+
+
+def test_a_constant_becomes_the_input_where_the_one_that_there_is_has_nothing_to_do_with_it():
+    """Else the smallest program keeps CONCAT, since a program has an input (seen: a bug of REVERSE and CLAMP)."""
+    program = Program(
+        tensors=(
+            Tensor("a", (2, 4), "INT32", span=(0, 9)),
+            Tensor("two", (4, 4), "INT32"),
+            Tensor("c", (2, 4), "INT32", Fill("uniform", -5, 5)),
+            Tensor("r", (2, 4), "INT32"),
+        ),
+        operators=(
+            Operator("CONCAT", ("a", "a"), ("two",), {"Axis": 0}),
+            Operator("REVERSE", ("c",), ("r",), {"Axis": 1}),
+        ),
+        inputs=("a",),
+        outputs=("two", "r"),
+    )
+    [found] = candidates(program, freed)
+    assert (found.ops, found.inputs, found.outputs) == (("REVERSE",), ("c",), ("r",))
+    assert (found.by_name["c"].data, found.by_name["c"].span) == (None, WIDE)
+    assert candidates(msgspec.structs.replace(found, inputs=("c",)), freed) == []
 
 
 def test_each_cut_offers_what_it_is_for():

@@ -1,7 +1,8 @@
 """Root causes: findings are reduced to their smallest programs, and those with one fingerprint are one bug.
 
 A cause is known if its smallest program is proved to be: a condition of an entry holds at its place, or it has an
-entry's fingerprint. The pattern of that entry has to be in the program that was reduced, too.
+entry's fingerprint. The pattern of that entry has to be in the program that was reduced, too. It is also known if all
+of it but a bystander is (``harness.tosa.bystanders``).
 
 A finding whose bucket and operators are those of a cause that is found already is put with it unreduced, which proves
 nothing: it counts as the cause does, unless the cause is known. A known one must be proved of every finding, so there
@@ -13,7 +14,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,7 @@ from harness.case.place import Fact, Place
 from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
 from harness.evidence.inspection.surroundings import tosa_place
+from harness.tosa.bystanders import without_bystanders
 from harness.tosa.children import Children, Said, Say
 from harness.tosa.comparing_twins import judge_with_twins
 from harness.tosa.engine import BLOCK, Judge, Plan, Result, run
@@ -33,7 +35,7 @@ from harness.tosa.findings import digest
 from harness.tosa.fingerprint import generalisations, worded
 from harness.tosa.judging import judge
 from harness.tosa.program import Program, chain
-from harness.tosa.reducing import SECONDS, Reduced, reduced
+from harness.tosa.reducing import SECONDS, Reduced, ops_of, reduced
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import any_family
 from harness.triage.conditions import ANY, Condition
@@ -206,6 +208,32 @@ class Reducer:
     def cause(self, program: Program, finding: Finding) -> Cause | None:
         """The cause of one finding; None if it does not show again."""
         version = self._version(finding)
+        found = self._reduced(program, finding, version)
+        if found is None or found.finding.known or not found.ended:
+            return found
+        there = _entries_there(program, self.bugs[version])
+        narrower = replace(self, bugs={version: _without_others(self.bugs[version], there)})
+        return narrower._with_bystanders(found, version)
+
+    def _with_bystanders(self, cause: Cause, version: str) -> Cause:
+        """The cause as known, if all of its program but the operators at the place is a known one's smallest."""
+        smaller = without_bystanders(cause.program, cause.finding.place)
+        asked = [(program, cause.finding.target) for program in smaller]
+        for result in self._judged(asked, version, cause.finding, placed=True):
+            program = smaller[result.block // _TRIES]
+            for shown in result.findings:
+                found = self._reduced(program, shown, version) if _is_alike(shown, cause.finding) else None
+                if found is not None and found.finding.known and len(found.program.operators) == len(program.operators):
+                    beside = ", ".join(ops_of(cause.finding.place))
+                    proof = f"all but {beside} is that bug's: {found.finding.proof}"
+                    known = msgspec.structs.replace(
+                        cause.finding, state="known", entry=found.finding.entry, proof=proof
+                    )
+                    return replace(cause, finding=known)
+        return cause
+
+    def _reduced(self, program: Program, finding: Finding, version: str) -> Cause | None:
+        """The cause as the smallest program tells it."""
         bugs = self.bugs[version]
         there = _entries_there(program, bugs)
 
@@ -279,7 +307,9 @@ class Reducer:
         told = (item.without(small.finding.oracle) for item in results)
         return next((word for word in told if word != "no"), "no")
 
-    def _judged(self, asked: Sequence[tuple[Program, str]], version: str, finding: Finding) -> Iterator[Result]:
+    def _judged(
+        self, asked: Sequence[tuple[Program, str]], version: str, finding: Finding, placed: bool = False
+    ) -> Iterator[Result]:
         """Each program under a few seeds of inputs."""
         if not asked:
             return
@@ -291,7 +321,7 @@ class Reducer:
         plan = Plan(
             source,
             most=len(asked) * _TRIES * BLOCK,
-            judge=partial(self._judge_of(finding), placed=False),
+            judge=partial(self._judge_of(finding), placed=placed),
             vela=self.velas[version],
         )
         yield from (result for result in run(plan) if result.accelerator)
@@ -365,7 +395,11 @@ def _without_others(bugs: Sequence[KnownBug], there: set[str]) -> list[KnownBug]
 
 
 def _shows(result: Result, finding: Finding) -> bool:
-    return any(shown_kind(item) == shown_kind(finding) for item in result.findings)
+    return any(_is_alike(item, finding) for item in result.findings)
+
+
+def _is_alike(one: Finding, other: Finding) -> bool:
+    return shown_kind(one) == shown_kind(other)
 
 
 def _same_family(one: str, other: str) -> bool:

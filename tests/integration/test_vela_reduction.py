@@ -120,6 +120,50 @@ def test_a_stream_that_cannot_be_executed_has_the_outputs_for_its_place():
     assert cause.finding.entry == "vela-activation-shape-inherited"
 
 
+TRANSPOSED_TWICE = Program(
+    (
+        Tensor("a", (1, 2, 2), "INT32", span=(-1000, 1000)),
+        Tensor("zero", (1, 1, 2), "INT32", (0, 0)),
+        Tensor("d", (1, 2, 2), "INT32"),
+        Tensor("s", (1, 2, 2), "INT32"),
+        Tensor("t", (1, 2, 2), "INT32"),
+        Tensor("u", (1, 2, 2), "INT32"),
+    ),
+    (
+        Operator("SUB", ("a", "zero"), ("d",)),
+        Operator("REDUCE_SUM", ("d",), ("s",), {"Axis": 0}),
+        Operator("TRANSPOSE", ("s",), ("t",), {"Perms": (0, 2, 1)}),
+        Operator("TRANSPOSE", ("t",), ("u",), {"Perms": (0, 2, 1)}),
+    ),
+    ("a",),
+    ("u",),
+)
+"""SUB seems to be wrong first, which the sum behind it is."""
+
+
+def only_with_sub(program, accelerator, seed=0, **words):
+    """What is wrong with a program, if it has a SUB."""
+    judged = judge(program, accelerator, seed, **words)
+    return judged if "SUB" in program.ops else replace(judged, outcome="clean", mismatches=())
+
+
+@pytest.mark.parametrize(
+    ("judging", "entries", "proved"),
+    [(judge, 1, True), (only_with_sub, 1, False), (judge, 0, False)],
+    ids=["a known bug and SUB", "a bug that needs SUB", "no known bug"],
+)
+def test_all_but_the_operator_that_is_wrong_first_proves_a_known_bug(judging, entries, proved):
+    finding = next(item for item in findings(TRANSPOSED_TWICE, judging) if item.oracle == "numeric")
+    assert str(finding.place) == "INPUT -> [SUB] -> REDUCE_SUM -> TRANSPOSE -> TRANSPOSE"
+    known = [item.bug for item in program_entries("5.1.0") if item.name == "vela-sum-transposed-twice"]
+    assert len(known) == 1
+    cause = Reducer({"5.1.0": known[:entries]}, {"5.1.0": None}, judging=judging).cause(TRANSPOSED_TWICE, finding)
+    assert cause is not None
+    assert cause.program.ops == ("SUB", "REDUCE_SUM", "TRANSPOSE", "TRANSPOSE")
+    assert cause.finding.known == proved
+    assert cause.finding.proof.startswith("all but SUB is that bug's: condition of vela-sum-tr") == proved
+
+
 def test_what_is_proved_on_the_way_need_not_become_smaller():
     finding = next(item for item in findings(AMAX_PADDED) if item.oracle == "numeric")
     smallest, first = reduced(AMAX_PADDED, finding), reduced(AMAX_PADDED, finding, enough=lambda _: True)

@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from generators.programs import draw_programs
+from harness.case.place import Place, PlacedOperator
+from harness.tosa.bystanders import without_bystanders
 from harness.tosa.cutting import WIDE, freed, shortcuts
 from harness.tosa.program import Fill, Operator, Program, Tensor, problem
 from harness.tosa.resizing import resized
@@ -204,3 +206,27 @@ def test_what_lies_outside_a_narrower_type_stays_a_constant():
     for cut in CUTS:
         for item in candidates(program, cut):
             assert all(tensor.values().size == tensor.elements for tensor in item.tensors if tensor.constant)
+
+
+def test_what_is_wrong_first_goes_from_an_end_where_it_is_the_only_one_of_its_kind():
+    def place(*here: int) -> Place:
+        operators = tuple(PlacedOperator(op=op) for op in ("INPUT", *PROGRAM.ops))
+        return Place(graph="tosa", operators=operators, here=here)
+
+    def left(program: Program, *here: int) -> set[tuple[str, ...]]:
+        return {item.ops for item in without_bystanders(program, place(*here))}
+
+    assert left(PROGRAM, 1) == {("MAX_POOL2D", "RESHAPE")}
+    assert left(PROGRAM, 3) == {("MAXIMUM", "MAX_POOL2D")}
+    assert left(PROGRAM, 2) == set(), "what is amid others brings them together"
+    assert left(PROGRAM, 1, 2) == {("RESHAPE",)}
+    assert without_bystanders(PROGRAM, None) == []
+    doubled = msgspec.structs.replace(PROGRAM.operators[2], inputs=("m", "shape"), outputs=("z",))
+    two = msgspec.structs.replace(
+        PROGRAM,
+        tensors=(*PROGRAM.tensors, Tensor("z", (2, 128), "INT8")),
+        operators=(*PROGRAM.operators, doubled),
+        outputs=("y", "z"),
+    )
+    assert left(two, 3) == set()
+    assert left(two, 2) == {("MAXIMUM", "RESHAPE", "RESHAPE")}, "its result becomes an input"

@@ -219,17 +219,18 @@ class Reducer:
         """The cause as known, if all of its program but the operators at the place is a known one's smallest."""
         smaller = without_bystanders(cause.program, cause.finding.place)
         asked = [(program, cause.finding.target) for program in smaller]
+        shown: dict[int, Finding] = {}
         for result in self._judged(asked, version, cause.finding, placed=True):
-            program = smaller[result.block // _TRIES]
-            for shown in result.findings:
-                found = self._reduced(program, shown, version) if _is_alike(shown, cause.finding) else None
-                if found is not None and found.finding.known and len(found.program.operators) == len(program.operators):
-                    beside = ", ".join(ops_of(cause.finding.place))
-                    proof = f"all but {beside} is that bug's: {found.finding.proof}"
-                    known = msgspec.structs.replace(
-                        cause.finding, state="known", entry=found.finding.entry, proof=proof
-                    )
-                    return replace(cause, finding=known)
+            for item in result.findings:
+                if _is_alike(item, cause.finding):
+                    shown.setdefault(result.block // _TRIES, item)
+        for place, item in shown.items():
+            found = self._reduced(smaller[place], item, version)
+            if found and found.finding.known and len(found.program.operators) == len(smaller[place].operators):
+                proof = f"all but {', '.join(ops_of(cause.finding.place))} is that bug's: {found.finding.proof}"
+                entry = found.finding.entry
+                known = msgspec.structs.replace(cause.finding, state="known", entry=entry, proof=proof)
+                return replace(cause, finding=known)
         return cause
 
     def _reduced(self, program: Program, finding: Finding, version: str) -> Cause | None:

@@ -1,10 +1,12 @@
 """Whose turn it is among the accelerators."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from harness.case.errors import BadInput
+from harness.cli.vela import _size
 from harness.ethosu.accelerator import ACCELERATORS, accelerator_named, in_turn
 
 
@@ -24,3 +26,11 @@ def test_families_take_turns_and_so_do_the_sizes_of_each():
 def test_an_accelerator_that_does_not_exist_is_named_with_those_that_do():
     with pytest.raises(BadInput, match=r"'ethos-u55-512'.*ethos-u55-256"):
         in_turn(["ethos-u55-512"])
+
+
+def test_programs_are_counted_by_family_with_the_sizes_that_they_ran_on():
+    tally = SimpleNamespace(
+        programs=Counter({"ethos-u55-32": 2, "ethos-u85-256": 4, "ethos-u55-64": 3}), operators=1, judged=9
+    )
+    told = "9 programs (5 on ethos-u55-32,64, 4 on ethos-u85-256), 1 operator, in 2 s (270 a minute)"
+    assert _size(tally, 2.0, 270.0) == told

@@ -63,18 +63,20 @@ def buckets(findings):
 
 
 @pytest.mark.parametrize(
-    ("note", "kind", "message"),
+    ("words", "note", "kind", "message"),
     [
-        ("signal SIGSEGV", "SIGSEGV", "Assertion `x' failed"),
-        ("signal SIGABRT", "SIGABRT", "Assertion `x' failed"),
-        ("exit 0", "exit status 0", "no native output"),
-        ("exit 3", "exit status 3", "no native output"),
-        ("hang", "Hang", "no answer within the time limit"),
-        ("grow", "OutOfMemory", "the process grew beyond the memory limit"),
+        ((), "signal SIGSEGV", "SIGSEGV", "Assertion `x' failed"),
+        ((), "signal SIGABRT", "SIGABRT", "Assertion `x' failed"),
+        ((), "exit 0", "exit status 0", "no native output"),
+        ((), "exit 3", "exit status 3", "no native output"),
+        ((), "hang", "Hang", "no answer within the time limit"),
+        ((), "grow", "OutOfMemory", "the process grew beyond the memory limit"),
+        (("fork",), "signal SIGABRT", "SIGABRT", "Assertion `x' failed"),
+        (("fork",), "exit 0", "exit status 0", "no native output"),
+        (("fork",), "grow", "OutOfMemory", "the process grew beyond the memory limit"),
     ],
 )
-@pytest.mark.parametrize("words", [(), ("fork",)], ids=["worker", "fork"])
-def test_each_way_to_die_is_a_finding_and_the_next_case_runs(request, tasks, note, kind, message, words):
+def test_each_way_to_die_is_a_finding_and_the_next_case_runs(request, tasks, words, note, kind, message):
     if note not in ("signal SIGSEGV", "grow"):
         request.getfixturevalue("forked")
     # only what hangs may run into the time limit: on a busy machine the others take seconds

@@ -208,14 +208,14 @@ class Reducer:
     def cause(self, program: Program, finding: Finding) -> Cause | None:
         """The cause of one finding; None if it does not show again."""
         version = self._version(finding)
-        found = self._reduced(program, finding, version)
+        bugs = self.bugs[version]
+        there = _entries_there(program, bugs)
+        found = self._reduced(program, finding, version, bugs, there)
         if found is None or found.finding.known or not found.ended:
             return found
-        there = _entries_there(program, self.bugs[version])
-        narrower = replace(self, bugs={version: _without_others(self.bugs[version], there)})
-        return narrower._with_bystanders(found, version)
+        return self._with_bystanders(found, version, _without_others(bugs, there))
 
-    def _with_bystanders(self, cause: Cause, version: str) -> Cause:
+    def _with_bystanders(self, cause: Cause, version: str, bugs: Sequence[KnownBug]) -> Cause:
         """The cause as known, if all of its program but the operators at the place is a known one's smallest."""
         smaller = without_bystanders(cause.program, cause.finding.place)
         asked = [(program, cause.finding.target) for program in smaller]
@@ -225,7 +225,7 @@ class Reducer:
                 if _is_alike(item, cause.finding):
                     shown.setdefault(result.block // _TRIES, item)
         for place, item in shown.items():
-            found = self._reduced(smaller[place], item, version)
+            found = self._reduced(smaller[place], item, version, bugs, _entries_there(smaller[place], bugs))
             if found and found.finding.known and len(found.program.operators) == len(smaller[place].operators):
                 proof = f"all but {', '.join(ops_of(cause.finding.place))} is that bug's: {found.finding.proof}"
                 entry = found.finding.entry
@@ -233,10 +233,13 @@ class Reducer:
                 return replace(cause, finding=known)
         return cause
 
-    def _reduced(self, program: Program, finding: Finding, version: str) -> Cause | None:
-        """The cause as the smallest program tells it."""
-        bugs = self.bugs[version]
-        there = _entries_there(program, bugs)
+    def _reduced(
+        self, program: Program, finding: Finding, version: str, bugs: Sequence[KnownBug], there: set[str]
+    ) -> Cause | None:
+        """The cause as the smallest program tells it.
+
+        :param there: the bugs whose pattern the program has.
+        """
 
         def same(candidate: Finding) -> bool:
             now = classified(candidate, bugs)

@@ -19,6 +19,8 @@ WIDE = (-(1 << 20), 1 << 20)
 """Range of an int32 tensor that becomes an input."""
 NARROW = (-128, 127)
 """Tried after it: behind such an input a RESCALE or MUL may be undefined for more."""
+_RANGED = ("INT32", "INT48")
+"""Types whose inputs have a range."""
 PLAIN: Mapping[str, int] = {"Stride": 1, "Dilation": 1, "Pad": 0, "OutPad": 0}
 """Attributes of windows, and what they are where nobody cares."""
 FLAGS = ("PerChannel", "Round", "LocalBound")
@@ -50,9 +52,7 @@ def freed(program: Program) -> Iterator[Program]:
     """
     for item in program.tensors:
         if item.data is not None and item.dtype != SHAPE:
-            span = WIDE if item.dtype in ("INT32", "INT48") else None
-            held = replaced(program, item.name, data=None, span=span)
-            held = msgspec.structs.replace(held, inputs=(*program.inputs, item.name))
+            held = _given(program, item.name, WIDE)
             found = [_with_outputs(held, (wanted,)) for wanted in program.outputs]
             yield from (one for one in found if item.name in one.inputs)
 
@@ -62,20 +62,23 @@ def before(program: Program) -> Iterator[Program]:
     for step in reversed(program.operators[:-1]):
         if step.outputs[0] not in program.outputs or program.readers(step.outputs[0]):
             yield _as_input(program, step, WIDE)
-            if program.by_name[step.outputs[0]].dtype in ("INT32", "INT48"):
+            if program.by_name[step.outputs[0]].dtype in _RANGED:
                 yield _as_input(program, step, NARROW)
 
 
 def _as_input(program: Program, step: Operator, span: tuple[int, int]) -> Program:
     name = step.outputs[0]
-    tensors = tuple(
-        msgspec.structs.replace(item, span=span) if item.name == name and item.dtype in ("INT32", "INT48") else item
-        for item in program.tensors
-    )
     kept = tuple(item for item in program.operators if item is not step)
     wanted = tuple(item for item in program.outputs if item != name) or program.outputs
-    found = msgspec.structs.replace(program, tensors=tensors, operators=kept, outputs=wanted)
-    return pruned(msgspec.structs.replace(found, inputs=(*program.inputs, name)))
+    return pruned(msgspec.structs.replace(_given(program, name, span), operators=kept, outputs=wanted))
+
+
+def _given(program: Program, name: str, span: tuple[int, int]) -> Program:
+    """The program with a tensor as an input, in this range if its type is one that has a range."""
+    held = replaced(program, name, data=None)
+    if program.by_name[name].dtype in _RANGED:
+        held = replaced(held, name, span=span)
+    return msgspec.structs.replace(held, inputs=(*program.inputs, name))
 
 
 def shortcuts(program: Program) -> Iterator[Program]:

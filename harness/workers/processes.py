@@ -109,6 +109,9 @@ class Worker:
     _broken: str = field(default="", init=False)
     _printed_before: int = field(default=0, init=False)
 
+    def __post_init__(self) -> None:
+        self.serves = self.process.pid
+
     def ask(self, task: Question, told: Listener = nobody) -> Answer | Death:
         """Put a question and wait for the answer, or for the end of the process.
 
@@ -161,9 +164,6 @@ class Worker:
     def gone(self) -> bool:
         """Has the process ended? One lives on whose fork died."""
         return self.process.returncode is not None
-
-    def __post_init__(self) -> None:
-        self.serves = self.process.pid
 
     def last_output(self) -> str:
         """The last lines that it printed since it was asked (or started)."""

@@ -45,13 +45,13 @@ def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[
             for file in subject.cases:
                 answer = worker.ask(Task(case=str(file), known=known, graph=subject.name))
                 if isinstance(answer, Death):
-                    if not worker.gone:
-                        told(f"{file}: the graph's fork of the worker died ({answer.kind})")
-                    else:
+                    if worker.gone:
                         told(f"{file}: the worker died ({answer.kind}); what follows is of another one")
                         worker.close()
                         worker = start_worker(Limits())
                         lives.append([])
+                    else:
+                        told(f"{file}: the graph's fork of the worker died ({answer.kind})")
                     continue
                 lives[-1].append(held(worker.serves))
                 peak = max(peak, _peak(worker.serves))

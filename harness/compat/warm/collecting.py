@@ -68,10 +68,7 @@ def between_cases(done: bool = True) -> None:
 
     :param done: the graph that was run last is not needed any more.
     """
-    _empty(STREAMS)
-    if done:
-        forget_sources()
-        forget_graphs()
+    _let_go(done)
     _collect_if_due(done)
 
 
@@ -80,9 +77,16 @@ def before_forks() -> None:
 
     A fork shares the pages that neither it nor its parent writes to, and a collection writes to all that it looks at.
     """
-    between_cases()
+    _let_go(done=True)
     if not gc.isenabled():
         _collect(done=True)
+
+
+def _let_go(done: bool) -> None:
+    _empty(STREAMS)
+    if done:
+        forget_sources()
+        forget_graphs()
 
 
 def _collect_if_due(done: bool) -> None:

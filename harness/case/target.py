@@ -46,7 +46,7 @@ class Target:
     @property
     def quantized(self) -> bool:
         """False where there is no integer profile: float eager is then the reference."""
-        return not self.family.endswith("-fp") or self.family == "tosa-int-fp"
+        return is_quantized(self.family)
 
     @property
     def ethos_u(self) -> bool:
@@ -66,6 +66,11 @@ class Target:
                 if widths in recipe.all_widths and extension not in name.split("+"):
                     name = f"{name}+{extension}"
         return name
+
+
+def is_quantized(family: str) -> bool:
+    """Does a family have an integer profile?"""
+    return not family.endswith("-fp") or family == "tosa-int-fp"
 
 
 def parse_target(text: str, where: str = "target") -> Target:

@@ -47,6 +47,12 @@ def bucket_of(mismatch: Mismatch, target: str) -> str:
     return "/".join((BUCKET_VERSION, *(word.replace("/", ":").replace(" ", "-") for word in words)))
 
 
+def family_of(bucket: str) -> str:
+    """The target family of a bucket; empty if it names none."""
+    words = bucket.split("/")
+    return words[5] if len(words) > 6 else ""
+
+
 def any_family(bucket: str) -> str:
     """A bucket with its target family replaced by ``*``: the same bug on another target."""
     words = bucket.split("/")

@@ -64,9 +64,14 @@ def test_only_what_is_proved_shows_a_cause():
 def test_the_answer_key_is_what_the_installed_packages_have_and_a_target_shows():
     corpus = entries(corpus_folders())
     alone = {entry.name: entry.name for entry in corpus}
-    whole = answer_key(corpus, ("TOSA-1.0+INT", "ethos-u55-128", "ethos-u85-256"), alone)
+    whole = answer_key(corpus, ("TOSA-1.0+INT", "TOSA-1.0+FP", "ethos-u55-128", "ethos-u85-256"), alone)
     assert {*itertools.chain(*whole.values())} == {entry.name for entry in corpus if entry.bug is not None}
-    small = answer_key(corpus, ("TOSA-1.0+INT",), alone)
+    quantized = answer_key(corpus, ("TOSA-1.0+INT", "ethos-u55-128", "ethos-u85-256"), alone)
+    floats = {*whole["executorch"]} - {*quantized["executorch"]}
+    assert {"float-asinh-of-negative", "int32-clamp-on-fp-profile"} <= floats, "only a float target has shown them"
+    assert "cat-repeated-input-dropped" not in floats
+    assert {*answer_key(corpus, ("TOSA-1.0+FP",), alone)["executorch"]} >= floats
+    whole, small = quantized, answer_key(corpus, ("TOSA-1.0+INT",), alone)
     assert small["executorch"] == tuple(sorted({*whole["executorch"]} - {*_only("ethos-u", corpus)}))
     assert len(small["ethos-u-vela"]) < len(whole["ethos-u-vela"])
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from harness.case.target import parse_target
-from harness.triage.buckets import any_family
+from harness.case.target import is_quantized, parse_target
+from harness.triage.buckets import any_family, family_of
 from harness.triage.corpus import Entry
 from harness.triage.findings import Finding
 
@@ -89,13 +89,18 @@ def answer_key(
 ) -> dict[str, tuple[str, ...]]:
     """Package -> the root causes of bugs that the installed packages have, and one of the targets can show.
 
+    A float model's bugs are no part of it where all targets are quantized, and the other way round.
+
     :param cause_of: entry -> the name of its root cause.
     """
     families = {parse_target(name).family for name in targets}
+    kinds = {is_quantized(family) for family in families}
     found: dict[str, set[str]] = {}
     for entry in corpus:
         bug = entry.bug
-        if bug is not None and (not bug.families or families & {*bug.families}):
+        if bug is None or not kinds & {is_quantized(family_of(bucket)) for bucket in (bug.bucket, *bug.also)}:
+            continue
+        if not bug.families or families & {*bug.families}:
             found.setdefault(entry.status.package, set()).add(cause_of[entry.name])
     return {package: tuple(sorted(names)) for package, names in sorted(found.items())}
 

@@ -28,6 +28,7 @@ from harness.case.recipe import parse_recipe
 from harness.case.sampling import CALIBRATION, ENDPOINTS, EvaluationInput
 from harness.case.target import parse_target
 from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE
+from harness.compat.capture import uncompiled_payloads
 from harness.compat.stack import stack_for
 from harness.compat.states import operator_name
 from harness.evidence.rounding.rules import base_name
@@ -238,16 +239,17 @@ def inputs_of_twins(scene: Scene) -> tuple[int, ...]:
 
 
 def lower(scene: Scene, twin: GraphModule, item: EvaluationInput, clock: StageClock) -> Lowered:
-    """Export a twin and lower it with a fresh partitioner.
+    """Export a twin and lower it with a fresh partitioner, for the TOSA reference model alone: to no payload.
 
     :raises Exception: whatever upstream raises.
     """
     partitioner = stack_for(parse_target(scene.case.target), parse_recipe(scene.case.recipe)).partitioner
     exported = torch.export.export(twin, tensors_of(item.arrays))
-    return compile_program(
-        replace(scene.quantized, reference=twin, exported=exported, partitioner=partitioner, domains={}, states={}),
-        clock,
+    quantized = replace(
+        scene.quantized, reference=twin, exported=exported, partitioner=partitioner, domains={}, states={}
     )
+    with uncompiled_payloads():
+        return compile_program(quantized, clock)
 
 
 _ROWWISE = {

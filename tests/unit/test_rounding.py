@@ -166,6 +166,21 @@ def test_a_quantized_constant_stands_for_its_float_original():
     assert _of_constant("rounding", [127], [14.5]).high[0] == pytest.approx(12.7, rel=1e-6)
 
 
+def test_a_large_constant_is_looked_at_in_parts(monkeypatch):
+    """Some rows at a time, whose last part is smaller: each element is as in one part."""
+    codes = torch.randint(-128, 128, (7, 3, 2)).to(torch.float64)
+    scale, zero_point = torch.rand(7, 1, 1, dtype=torch.float64) + 0.1, torch.randint(-5, 5, (7, 1, 1))
+    original = ((codes - zero_point) * scale).float() + torch.randint(0, 2, codes.shape)
+    for noted in (original, None):
+        whole, parts = (
+            originals.stood_for(codes, scale, zero_point, noted, ends=(-128, 127), clips=True)
+            for size in (originals.ELEMENTS, 12)
+            if not monkeypatch.setattr(originals, "ELEMENTS", size)
+        )
+        assert torch.equal(whole.low, parts.low)
+        assert torch.equal(whole.high, parts.high)
+
+
 def test_codes_that_stand_for_something_else_are_not_excused_by_their_original():
     wrong = _of_constant("quantization", [30], [4.0])
     assert (float(wrong.low[0]), float(wrong.high[0])) == pytest.approx((2.95, 3.05), rel=1e-6)

@@ -36,8 +36,7 @@ class Interval:
 
     @property
     def finite(self) -> bool:
-        high = self.low is self.high or torch.isfinite(self.high).all()
-        return bool(high and torch.isfinite(self.low).all())
+        return _is_finite(self.low) and (self.low is self.high or _is_finite(self.high))
 
     @property
     def center(self) -> torch.Tensor:
@@ -62,6 +61,11 @@ class Codes:
 
     codes: Interval
     before: Interval
+
+
+def _is_finite(end: torch.Tensor) -> bool:
+    """Is every element finite? Asked of the least and the greatest: ``isfinite`` of all holds three more tensors."""
+    return not end.numel() or bool(torch.isfinite(torch.stack(torch.aminmax(end))).all())
 
 
 def point(tensor: torch.Tensor) -> Interval:

@@ -21,8 +21,11 @@ import torch
 
 from harness.case.traits import DEQUANTIZE, DEQUANTIZE_CHANNELS
 from harness.evidence.rounding.call import base_name
+from harness.evidence.rounding.interval import FLOAT32_EPSILON, Interval
 
 _ORIGINAL = "armdiff_original"
+ELEMENTS = 1 << 16
+"""Elements of a constant that are looked at together: float64 ends of a network's weights are many times the model."""
 _Places = Mapping[tuple[str, int], torch.Tensor]
 """A constant by the name of the node that reads it and its position among that node's arguments."""
 
@@ -51,9 +54,57 @@ def note_originals(converted: torch.fx.GraphModule, constants: _Places) -> None:
 
 
 def known_original(dequantize: torch.fx.Node) -> torch.Tensor | None:
-    """The float original that a dequantize node stands for, in float64, if it was noted."""
-    original = dequantize.meta.get(_ORIGINAL)
-    return None if original is None else original.to(torch.float64)
+    """The float original that a dequantize node stands for, if it was noted."""
+    original: torch.Tensor | None = dequantize.meta.get(_ORIGINAL)
+    return original
+
+
+def stood_for(
+    codes: torch.Tensor,
+    scale: torch.Tensor,
+    zero_point: Any,
+    original: torch.Tensor | None,
+    *,
+    ends: tuple[int, int],
+    clips: bool,
+) -> Interval:
+    """What codes of a constant stand for: the original where they can, or half a step around them.
+
+    :param scale: and ``zero_point``, of the codes' shape or one that broadcasts to it.
+    :param original: of the codes' shape.
+    :param ends: the lowest and the highest code.
+    :param clips: may the observer have given the ends to values that lie beyond?
+    """
+    flat = torch.atleast_1d(codes)
+    operands = [flat, scale, torch.as_tensor(zero_point), *([] if original is None else [original])]
+    operands = [operand.expand_as(flat) for operand in operands]
+    low, high = torch.empty_like(flat), torch.empty_like(flat)
+    step = max(1, ELEMENTS * len(flat) // max(1, flat.numel()))
+    for start in range(0, len(flat), step):
+        rows = slice(start, start + step)
+        low[rows], high[rows] = _ends_of(*(operand[rows] for operand in operands), ends=ends, clips=clips)
+    return Interval(low.reshape(codes.shape), high.reshape(codes.shape))
+
+
+def _ends_of(
+    codes: torch.Tensor,
+    scale: torch.Tensor,
+    zero_point: torch.Tensor,
+    original: torch.Tensor | None = None,
+    *,
+    ends: tuple[int, int],
+    clips: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    center = (codes - zero_point) * scale
+    low, high = center - 0.5 * scale, center + 0.5 * scale
+    # an end code of an observer that clips stands for all that lies beyond
+    least, most = torch.where(codes <= ends[0], -torch.inf, low), torch.where(codes >= ends[1], torch.inf, high)
+    if original is None:
+        return (least, most) if clips else (low, high)
+    original = original.to(torch.float64)
+    slack = original.abs() * FLOAT32_EPSILON * 4 + scale * 1e-3
+    stands = (original >= least - slack) & (original <= most + slack)
+    return torch.where(stands, original, low), torch.where(stands, original, high)
 
 
 def _evaluate(prepared: torch.fx.GraphModule, node: torch.fx.Node, known: dict[torch.fx.Node, Any]) -> None:

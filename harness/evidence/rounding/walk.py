@@ -39,7 +39,7 @@ from harness.evidence.rounding.interval import (
     unclaimed,
 )
 from harness.evidence.rounding.moving import casting, copying, making
-from harness.evidence.rounding.originals import known_original
+from harness.evidence.rounding.originals import known_original, stood_for
 from harness.evidence.rounding.rules import RULES, Call, base_name
 from harness.evidence.rounding.skipped import (
     CLAMPS,
@@ -275,19 +275,10 @@ class _Walk:
         self, node: torch.fx.Node, codes: torch.Tensor, scale: torch.Tensor, zero_point: Any, qmin: int, qmax: int
     ) -> Interval:
         """What a quantized constant was: its original where the codes stand for it, or half a step around them."""
-        center = (codes - zero_point) * scale
-        low, high = center - 0.5 * scale, center + 0.5 * scale
-        # an observer may clip: an end code stands for all that lies beyond
-        least, most = torch.where(codes <= qmin, -torch.inf, low), torch.where(codes >= qmax, torch.inf, high)
-        original = known_original(node)
-        if original is None:
-            if not _is_weight(node):
-                low, high = least, most
-                self.unclaimed[node] = NO_ORIGINAL
-            return Interval(low, high)
-        slack = original.abs() * FLOAT32_EPSILON * 4 + scale * 1e-3
-        stands = (original >= least - slack) & (original <= most + slack)
-        return Interval(torch.where(stands, original, low), torch.where(stands, original, high))
+        original, clips = known_original(node), not _is_weight(node)
+        if original is None and clips:
+            self.unclaimed[node] = NO_ORIGINAL
+        return stood_for(codes, scale, zero_point, original, ends=(qmin, qmax), clips=clips)
 
     def _envelope(self, result: Any) -> Envelope:
         value: Any = result

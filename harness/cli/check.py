@@ -21,6 +21,7 @@ from harness.campaign.summary import Tally, as_json, until_interrupted
 from harness.case.call_sites import read_call_sites
 from harness.case.errors import ArmdiffError, BadInput
 from harness.case.interrupts import STATUS, Interrupted, command
+from harness.case.memory import is_large
 from harness.case.reading import read_case
 from harness.case.recipe import parse_recipe
 from harness.case.target import parse_target
@@ -150,7 +151,8 @@ def check(
             if captured.problem is not None:
                 raise ArmdiffError(captured.problem)
             labels[captured.case] = name
-            size = len(read_case(Path(captured.case)).graph.nodes)
+            taken = read_case(Path(captured.case))
+            size = len(taken.graph.nodes)
             tasks.append(
                 Task(
                     case=captured.case,
@@ -160,6 +162,7 @@ def check(
                     ethos_u_engine=engine,
                     corrections=corrections,
                     known=bugs_of(corpus),
+                    apart=is_large(taken),
                     profile=True,
                 )
             )

@@ -231,6 +231,7 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         from harness.campaign.summary import Tally
         from harness.case.call_sites import read_call_sites
         from harness.case.errors import ArmdiffError
+        from harness.case.memory import is_large
         from harness.case.reading import read_case
         from harness.case.target import parse_target
         from harness.reports.answer import Answer
@@ -248,12 +249,13 @@ def armdiff_check(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
                 captured = capture_model(names, "armdiff_check", tmp_path / name, name, spelled)
             except ArmdiffError as error:
                 pytest.fail(str(error), pytrace=False)
-            task = Task(case=captured.case, known=bugs_of(tally.corpus), profile=True)
+            path = Path(captured.case)
+            case = read_case(path)
+            task = Task(case=captured.case, known=bugs_of(tally.corpus), apart=is_large(case), profile=True)
             result = _pool(request.config).run_one(task)
             tally.add(result)
             profiles[name] = result.profile
-            case = Path(captured.case)
-            subject = Subject(request.node.nodeid, read_case(case).graph, read_call_sites(case))
+            subject = Subject(request.node.nodeid, case.graph, read_call_sites(path))
         trouble = [*tally.problems, *(f"the model {item.invalid}" for item in tally.invalid)]
         if trouble:
             pytest.fail(trouble[0], pytrace=False)

@@ -20,6 +20,7 @@ import torch
 from harness.case.building import load_tensors
 from harness.case.case import Case, case_digest
 from harness.case.errors import ArmdiffError
+from harness.case.memory import is_large
 from harness.case.reading import file_of, read_case
 from harness.compat.releases import arm_folder
 from harness.compat.warm.collecting import between_runs
@@ -40,7 +41,7 @@ from harness.triage.proving import Prover, Remembered, applicable_corrections, c
 from harness.triage.unjudged import unjudged
 from harness.workers.branches import is_measured, measured
 from harness.workers.capture import checked_configure, load_file, on_tensors
-from harness.workers.observing import InvalidCase, Options, examine, is_large
+from harness.workers.observing import InvalidCase, Options, examine
 from harness.workers.protocol import CaseResult, Task, Tightness
 from harness.workers.reached import Reached, watched
 

@@ -1,9 +1,9 @@
 """A fork of the worker for each graph: whatever its cases leave behind, or die of, ends with the fork.
 
 A worker answers its first questions itself (``FIRST`` graphs), which fills the caches that serve any graph. Each graph
-after these, and each question that names none, has a fork of the worker as it is then. So a worker does not grow with
-what it has run, no graph sees what an earlier one left, and after a crash nothing is imported anew. A fork takes 20 ms
-where a worker takes five to nine seconds to get ready.
+after these, each question that names none, and each network (``Task.apart``) has a fork of the worker as it is then. So
+a worker does not grow with what it has run, no graph sees what an earlier one left, and after a crash nothing is
+imported anew. A fork takes 20 ms where a worker takes five to nine seconds to get ready.
 
 The worker passes questions and answers on, whole frames at a time, and is quiet meanwhile. If its fork ends without an
 answer, it says how (``Ended``), and lives on.
@@ -21,7 +21,7 @@ from typing import IO
 
 from harness.case.interrupts import die_with_parent
 from harness.workers.frames import Answer, Question, asked, graph_of, receive, send
-from harness.workers.protocol import Ended, Serves
+from harness.workers.protocol import Ended, Serves, Task
 
 FIRST = 8
 """Graphs that a worker answers itself. Behind them a fork is as fast as a worker that goes on (docs/benchmark.md)."""
@@ -44,6 +44,14 @@ class _Fork:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
+def needs_fork(task: Question, graphs: int) -> bool:
+    """Is a question for a fork, and not for the worker itself?
+
+    :param graphs: how many the worker has begun, this one's included.
+    """
+    return graphs > FIRST or (isinstance(task, Task) and task.apart)
+
+
 def passed_on(task: Question, questions: IO[bytes], answers: IO[bytes], serve: Serve) -> Question | None:
     """Have a fork answer a question, and those of the same graph that follow it.
 
@@ -53,9 +61,12 @@ def passed_on(task: Question, questions: IO[bytes], answers: IO[bytes], serve: S
     fork = _forked(serve)
     send(answers, Serves(pid=fork.pid))
     following: Question | None = task
-    while following is not None and (following is task or graph_of(task) == graph_of(following) != ""):
+    while following is not None and graph_of(following) == graph_of(task):
         if not _answered(following, fork, answers):
             send(answers, Ended(status=fork.ended()))
+            return asked(questions)
+        if not graph_of(task):
+            fork.ended()  # nothing that follows is for it
             return asked(questions)
         following = asked(questions)
     fork.ended()

@@ -22,6 +22,7 @@ from harness.case.aten import changed_state
 from harness.case.building import module_of
 from harness.case.case import Case
 from harness.case.errors import BadInput, OwnFault
+from harness.case.memory import is_large
 from harness.case.recipe import parse_recipe
 from harness.case.sampling import CALIBRATION, EvaluationInput, evaluation_inputs
 from harness.case.target import parse_target
@@ -80,17 +81,6 @@ class Options:
 
 
 PLAIN = Options()
-LARGE = 64
-"""Nodes of the largest case that keeps a copy of its delegates' graphs after every pass, in case that a value is wrong.
-
-Of a network of 200 operators these copies are 180 MiB, so it is lowered once more if somebody asks; and the garbage of
-its lowering is 90 MiB, which goes before anything is executed.
-"""
-
-
-def is_large(case: Case) -> bool:
-    """Does a case hold hundreds of MiB if nothing is let go of?"""
-    return len(case.graph.nodes) > LARGE
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     :param ethos_u_engine: which legs execute an Ethos-U command stream (``harness.pipeline.engines``).
     :param corrections: names or files of the corrections that apply (``harness.corrections``).
     :param graph: names the case's graph: its cases on other targets best run in the same worker.
+    :param apart: runs in a process that ends with it, and that ran nothing before it: a network leaves hundreds of MiB.
     :param profile: also measure what whoever deploys the model wants to know (``harness.pipeline.profile``).
     """
 
@@ -46,6 +47,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
     ethos_u_engine: EngineChoice = "default"
     corrections: tuple[str, ...] = ()
     graph: str = ""
+    apart: bool = False
     profile: bool = False
 
 

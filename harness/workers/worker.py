@@ -10,14 +10,13 @@ from __future__ import annotations
 import faulthandler
 import importlib
 import logging
-import math
 import os
 import resource
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING
 
 import msgspec
@@ -33,7 +32,7 @@ from harness.evidence.observation import Unjudged
 from harness.triage.proving import Remembered
 from harness.triage.unjudged.execution import of_own_fault
 from harness.workers.branches import ways_out
-from harness.workers.forks import FIRST, passed_on
+from harness.workers.forks import needs_fork, passed_on
 from harness.workers.frames import Answer, Question, asked, graph_of, named_by, refused, send
 from harness.workers.processes import WITHOUT
 from harness.workers.protocol import (
@@ -79,21 +78,23 @@ def main() -> None:
     send(answers, Stage("import"))
     get_ready(sys.argv[1:])
     send(answers, Stage("ready"))
-    task = serve(sys.stdin.buffer, answers, FIRST)
+    task = serve(sys.stdin.buffer, answers, needs_fork)
     if task is None:
         return
-    if isinstance(task, Task):  # a campaign's, in which some cases have their branches measured
+    if isinstance(task, Task) and task.probes == "default":  # some of these cases have their branches measured
         ways_out(arm_folder())
     before_forks()
     while task is not None:
         task = passed_on(task, sys.stdin.buffer, answers, serve)
 
 
-def serve(questions: IO[bytes], answers: IO[bytes], most: float = math.inf) -> Question | None:
-    """Answer questions until they end, or begin one graph more than may be.
+def serve(
+    questions: IO[bytes], answers: IO[bytes], leaves: Callable[[Question, int], bool] = lambda task, graphs: False
+) -> Question | None:
+    """Answer questions until they end, or come to one that is left to others.
 
-    :param most: graphs. A question that is about none counts as one.
-    :returns: the question that was one too many.
+    :param leaves: is a question left to others, with so many graphs begun? One that is about none counts as one.
+    :returns: the question that is left to others.
     """
     from harness.compat.warm.stage_cache import WorkerCache
 
@@ -101,7 +102,7 @@ def serve(questions: IO[bytes], answers: IO[bytes], most: float = math.inf) -> Q
     graphs, last = 0, ""
     while (task := asked(questions)) is not None:
         graphs, last = graphs + (not last or graph_of(task) != last), graph_of(task)
-        if graphs > most:
+        if leaves(task, graphs):
             break
         answer = _serve(task, _Announced(answers), cache, remembered)
         if isinstance(answer, CaseResult):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.case import memory
 from harness.compat.releases import release_line
 from harness.evidence.references import RUNTIMES, TOSA
 from harness.locate.blame.bracket import AFTER, Bracket, bracket_values, stages
@@ -10,7 +11,6 @@ from harness.locate.blame.values import judge_of
 from harness.pipeline.edge_program import run_edge_program
 from harness.pipeline.legs import arrays_of
 from harness.pipeline.lowering import StageClock
-from harness.workers import observing
 from harness.workers.observing import Options, examine, observe
 from tests.faults.blame_survey import CASES, survey_row
 from tests.faults.cases import add_case, clamps_case, mul_case
@@ -103,7 +103,7 @@ def test_planted_value_faults_are_bracketed(fault):
 def test_a_large_case_is_lowered_again_for_its_blame(monkeypatch):
     """It keeps no graphs: those of a network are hundreds of megabytes."""
     fault = next(item for item in FAULTS if item.oracle == "numeric" and item.blame not in RUNTIMES.values())
-    monkeypatch.setattr(observing, "LARGE", 0)
+    monkeypatch.setattr(memory, "LARGE", 0)
     _, lowered = kept(fault.case)
     assert not any(lowered.graphs.values())
     with fault.planted():

@@ -114,7 +114,7 @@ def test_a_fork_of_a_worker_says_what_the_worker_says(
     ]
     answers = []
     for first in (0, len(tasks)):
-        monkeypatch.setattr("harness.workers.worker.FIRST", first)
+        monkeypatch.setattr("harness.workers.forks.FIRST", first)
         with forked_workers() as started, Pool(1, command=WORKER) as pool:
             answers.append([(item.legs, told(item)) for item in pool.run(tasks)])
             [worker] = pool._idle

@@ -6,8 +6,10 @@ import pytest
 
 from harness.artifacts.program import decode_program
 from harness.artifacts.tosa import decode_tosa
+from harness.case import memory
 from harness.reports.programs import programs_in
 from harness.triage.corpus import default_corpus
+from harness.workers.pool import Pool
 
 MODEL = """
 import torch
@@ -46,6 +48,18 @@ def test_check_of_a_healthy_model(tmp_path, check_here):
     assert data["cases"] == 1
     stored = tmp_path / "armdiff-out" / "check" / "model-TOSA-1.0+INT"
     assert {file.name for file in stored.iterdir()} == {"case.json", "tensors.safetensors", "call_sites.json", ".lock"}
+
+
+def test_a_network_is_run_in_a_process_of_its_own(monkeypatch, check_here):
+    """What a network leaves behind is no part of what its next target holds."""
+    asked, run = [], Pool.run
+    monkeypatch.setattr(Pool, "run", lambda pool, tasks: run(pool, asked.extend(tasks) or asked))
+    nodes = 2
+    for largest in (nodes, nodes - 1):
+        monkeypatch.setattr(memory, "LARGE", largest)
+        asked.clear()
+        assert check_here(MODEL, "--probes", "none").exit_code == 0
+        assert [task.apart for task in asked] == [largest < nodes]
 
 
 def test_an_operator_without_a_rule_is_told_beside_nothing_new(tmp_path, check_here):

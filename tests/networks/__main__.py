@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from tests.networks.zoo import built
 
 model, calibration = built({name!r})
 """
+POLL = 0.2
+"""Seconds between two looks at a network's processes."""
 STATES = ("new", "resembling", "known")
 FINDING = ("state", "bucket", "target", "entry", "message", "case")
 COLUMNS = ("network", "operators", "seconds", "memory", *STATES, "what was not judged")
@@ -95,10 +98,31 @@ def _checked(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _peak_of(process: subprocess.Popen[bytes]) -> int:
-    """The most memory that the process, or one of its workers, ever held, in MiB."""
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return int(usage.ru_maxrss // 1024)
+    """Wait for the process: the most memory that it, a worker or a worker's fork ever held, in MiB."""
+    most = 0
+    while process.poll() is None:
+        most = max(most, *map(_most_held, _family(process.pid)))
+        time.sleep(POLL)
+    return most // 1024
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that it started, directly or not."""
+    found = [pid]
+    for member in found:
+        with suppress(OSError):  # it is gone
+            for task in Path(f"/proc/{member}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def _most_held(pid: int) -> int:
+    """The most that a process ever held, in KiB; 0 if it is gone. A fork that nobody waited for is told here alone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    return 0
 
 
 def _states(row: Mapping[str, Any]) -> Counter[str]:

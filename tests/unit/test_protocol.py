@@ -3,6 +3,7 @@
 import io
 
 from harness.evidence.observation import Unjudged
+from harness.workers.forks import FIRST, needs_fork
 from harness.workers.frames import receive, send
 from harness.workers.protocol import CaseResult, EmitTask, Emitted, Stage, Task
 
@@ -26,3 +27,9 @@ def test_a_torn_frame_is_the_end():
     data = stream.getvalue()
     for cut in (2, 5, len(data) - 1):
         assert receive(io.BytesIO(data[:cut])) is None
+
+
+def test_a_worker_runs_its_first_graphs_itself_but_no_network():
+    few, network = Task(case="c.json"), Task(case="c.json", apart=True)
+    assert [needs_fork(few, graphs) for graphs in (1, FIRST, FIRST + 1)] == [False, False, True]
+    assert needs_fork(network, 1)

@@ -30,7 +30,8 @@ SECONDS = 60.0
 STARTING = 120.0
 """What importing torch may take on a busy machine."""
 _LINES = 12
-_LOGGED = re.compile(r"\[\w+\.(?:cpp|h):\d+\] ")
+_LOGGED = re.compile(r"\[(?!cpuinfo_utils)\w+\.(?:cpp|h):\d+\] ")
+"""A line of the runtime's log; not what it says once, of files in which it looked for the number of cores."""
 _COMPLAINS = re.compile(r"(?i)fail|missing|expected|invalid|\bnot\b|cannot|error")
 _HARMLESS = "Failed to find extension"
 _KERNEL = re.compile(r"KernelCall failed at instruction \S+ in operator (\S+): ")

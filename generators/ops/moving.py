@@ -13,6 +13,7 @@ from generators.rules import (
     at_least,
     axes_of,
     axis_of,
+    broadcast,
     floats,
     integer,
     integers,
@@ -43,6 +44,20 @@ def _infer_copy(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
 
 def _call_copy(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
     return COPIES[attributes["by"]].format(operands[0])
+
+
+def _infer_overwrite(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    shape, source = floats(types, 2)
+    require(broadcast(shape, source) == shape, f"{list(source)} does not expand to {list(shape)}")
+    return one(shape)
+
+
+def _draw_overwrite(draw: Draw, pool: Pool, name: str) -> Choice:
+    """What is written has the same shape, ones in it, or fewer dimensions."""
+    shape = pool.type_of(name).shape
+    source = tuple(draw(st.sampled_from([size, size, 1])) for size in shape)
+    source = source[between(draw, 0, len(shape) - 1) :] if draw(st.booleans()) else source
+    return Choice((name, pool.operand(TensorType(source))), {})
 
 
 def _infer_flip(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
@@ -246,6 +261,15 @@ OPERATORS = (
         call=_call_copy,
         attributes={"by": f"the function that copies: {', '.join(COPIES)}"},
         tags=_LAYOUT,
+    ),
+    Operator(
+        "overwrite",
+        "aten::copy_(Tensor(a!) self, Tensor src) -> Tensor(a!)",
+        ranked(1),
+        _draw_overwrite,
+        _infer_overwrite,
+        call=lambda operands, attributes, types: "{}.clone().copy_({})".format(*operands),
+        tags=_LAYOUT | {"join"},
     ),
     Operator(
         "flip",

@@ -36,14 +36,14 @@ IN_PLACE = "the form in place, which no drawn module writes: captured ones do"
 QUANTIZED = "part of quantization, not of a model"
 ANNOTATED_EXCUSES = {
     "aten.scalar_tensor": CONSTANT,
-    **dict.fromkeys(("aten._unsafe_view", "aten.alias", "aten.concat", "aten.concatenate", "aten.moveaxis"), FORM),
+    **dict.fromkeys(("aten._unsafe_view", "aten.concat", "aten.concatenate", "aten.moveaxis"), FORM),
     **dict.fromkeys(("aten.view_as", "aten.mm"), FORM),
     **dict.fromkeys(
         (f"aten.{name}_copy" for name in ("expand", "permute", "select", "slice", "split", "squeeze", "t")), FORM
     ),
     **dict.fromkeys((f"aten.{name}_copy" for name in ("transpose", "unsqueeze", "view")), FORM),
     **dict.fromkeys(
-        (f"aten.{name}_" for name in ("copy", "dropout", "fill", "hardswish", "hardtanh", "index_put", "leaky_relu")),
+        (f"aten.{name}_" for name in ("dropout", "fill", "hardswish", "hardtanh", "index_put", "leaky_relu")),
         IN_PLACE,
     ),
     **dict.fromkeys((f"aten.{name}_" for name in ("relu", "silu", "squeeze")), IN_PLACE),
@@ -53,7 +53,6 @@ ANNOTATED_EXCUSES = {
 }
 SUPPORTED_EXCUSES = {
     "aten.eye": CONSTANT,
-    "aten.copy": IN_PLACE,
     "aten.split_copy": FORM,
     "aten.floor_divide": "of floats div with rounding_mode, which is drawn; of integers no drawn module divides",
     **dict.fromkeys(

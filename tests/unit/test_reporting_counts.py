@@ -57,7 +57,7 @@ def test_the_universe_is_what_the_registries_hold(tmp_path):
 
 
 def test_drawn_graphs_reach_nothing_beyond_the_universe(tmp_path):
-    cases = [(case, {}) for graph in drawn() for case in graph]
+    cases = [(case, {}) for graph in drawn(30) for case in graph]
     made = report(tmp_path, cases)
     empty = report(tmp_path / "empty")
     for what in ("operators", "constant kinds", "calibration kinds", "recipe words"):

@@ -37,6 +37,15 @@ def held(pid: int) -> Held:
     return Held(0, 0)
 
 
+def most_held(pid: int) -> int:
+    """The most bytes that a process ever had resident (``VmHWM``); 0 if it is gone, or the kernel does not say."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
 def is_large(case: Case) -> bool:
     """Does a case hold hundreds of MiB if nothing is let go of?"""
     return len(case.graph.nodes) > LARGE

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from harness.case.memory import most_held
 from harness.case.target import DEFAULT_TARGETS
 from tests.networks.zoo import NETWORKS
 
@@ -98,12 +99,15 @@ def _checked(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _peak_of(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the process: the most memory that it, a worker or a worker's fork ever held, in MiB."""
+    """Wait for the process: the most memory that it, a worker or a worker's fork ever held, in MiB.
+
+    What the kernel says of children leaves out a fork that nobody waited for.
+    """
     most = 0
     while process.poll() is None:
-        most = max(most, *map(_most_held, _family(process.pid)))
+        most = max(most, *map(most_held, _family(process.pid)))
         time.sleep(POLL)
-    return most // 1024
+    return most >> 20
 
 
 def _family(pid: int) -> list[int]:
@@ -114,15 +118,6 @@ def _family(pid: int) -> list[int]:
             for task in Path(f"/proc/{member}/task").iterdir():
                 found += map(int, (task / "children").read_text().split())
     return found
-
-
-def _most_held(pid: int) -> int:
-    """The most that a process ever held, in KiB; 0 if it is gone. A fork that nobody waited for is told here alone."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1])
-    return 0
 
 
 def _states(row: Mapping[str, Any]) -> Counter[str]:

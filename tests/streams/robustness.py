@@ -12,6 +12,7 @@ Mutants run in a child with a limit on its address space and an alarm for each.
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import signal
 import sys
@@ -25,6 +26,7 @@ import numpy as np
 from harness.artifacts.npz import decode_npz
 from harness.artifacts.vela import VelaPayload, decode_vela
 from harness.case.errors import BadInput
+from harness.case.memory import most_held
 from harness.ethosu.checks import examine
 from harness.ethosu.commands import decode_commands
 from harness.ethosu.disassembly import listing
@@ -97,7 +99,7 @@ def measured(one: Mutant) -> dict[str, Any]:
 
     signal.signal(signal.SIGPROF, ring)
     _forget_peak()
-    before, used = _peak(), time.process_time()
+    before, used = most_held(os.getpid()), time.process_time()
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         word, detail = outcome(one)
@@ -108,7 +110,7 @@ def measured(one: Mutant) -> dict[str, Any]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     seconds = time.process_time() - used
-    memory = max(_peak() - before, 0)
+    memory = max(most_held(os.getpid()) - before, 0)
     return {"outcome": word, "detail": detail, "seconds": seconds, "memory": memory}
 
 
@@ -178,12 +180,6 @@ def _forget_peak() -> None:
     """Start the count of the largest resident size anew (Linux)."""
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-
-
-def _peak() -> int:
-    """The largest resident size since then, in bytes."""
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
 
 
 def lines(found: list[dict[str, Any]]) -> Iterator[str]:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from harness.case.memory import Held, held
+from harness.case.memory import Held, held, most_held
 from harness.case.wording import counted_as
 from harness.cli.benchmark.subjects import Subject
 from harness.triage.corpus import bugs_of, corpus_folders
@@ -54,20 +53,11 @@ def readings(subjects: Sequence[Subject], told: Callable[[str], None]) -> tuple[
                         told(f"{file}: the graph's fork of the worker died ({answer.kind})")
                     continue
                 lives[-1].append(held(worker.serves))
-                peak = max(peak, _peak(worker.serves))
+                peak = max(peak, most_held(worker.serves))
             told(f"{number}/{len(subjects)} {subject.name}: {lives[-1][-1].resident // MIB if lives[-1] else 0} MiB")
     finally:
         worker.close()
     return max(lives, key=len), peak
-
-
-def _peak(pid: int) -> int:
-    """The most that the process ever had resident; what it has now where the kernel does not say."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def growth(found: Sequence[Held]) -> float | None:

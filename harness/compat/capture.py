@@ -59,12 +59,23 @@ class _Uncompiled(bytes):
 @contextmanager
 def uncompiled_payloads() -> Iterator[None]:
     """Delegates that are lowered inside have their TOSA flatbuffers for payloads: no compiler runs."""
-    original, converter = ethosu_backend.vela_compile, vgf_backend.vgf_compile
-    ethosu_backend.vela_compile = vgf_backend.vgf_compile = lambda flatbuffer, *_, **__: _Uncompiled(flatbuffer)
+
+    def compile_nothing(tosa_flatbuffer: bytes, *args: Any, **kwargs: Any) -> _Uncompiled:
+        return _Uncompiled(tosa_flatbuffer)
+
+    with _compilers(compile_nothing, compile_nothing):
+        yield
+
+
+@contextmanager
+def _compilers(vela_compile: Callable[..., Any], vgf_compile: Callable[..., Any]) -> Iterator[None]:
+    """Other compilers of Ethos-U and VGF delegates inside."""
+    before = ethosu_backend.vela_compile, vgf_backend.vgf_compile
+    ethosu_backend.vela_compile, vgf_backend.vgf_compile = vela_compile, vgf_compile
     try:
         yield
     finally:
-        ethosu_backend.vela_compile, vgf_backend.vgf_compile = original, converter
+        ethosu_backend.vela_compile, vgf_backend.vgf_compile = before
 
 
 def _summary(folder: Path) -> dict[str, str] | None:
@@ -108,8 +119,5 @@ def captured_payloads(announce: Callable[[str], None]) -> Iterator[Captured]:
         announce("lower")
         return payload
 
-    ethosu_backend.vela_compile, vgf_backend.vgf_compile = vela_compile, vgf_compile
-    try:
+    with _compilers(vela_compile, vgf_compile):
         yield captured
-    finally:
-        ethosu_backend.vela_compile, vgf_backend.vgf_compile = original, converter

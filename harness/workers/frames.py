@@ -41,8 +41,8 @@ Message = Question | Stage | Run | Serves | Ended | Answer
 
 
 def graph_of(task: Question) -> str:
-    """The graph whose case a question is about; empty for a question about anything else."""
-    return task.graph if isinstance(task, Task) else ""
+    """The graph whose case a question is about; empty where no other question has to do with it."""
+    return task.graph if isinstance(task, Task) and not task.apart else ""
 
 
 def named_by(task: Question) -> str:

@@ -4,7 +4,7 @@ import io
 
 from harness.evidence.observation import Unjudged
 from harness.workers.forks import FIRST, needs_fork
-from harness.workers.frames import receive, send
+from harness.workers.frames import graph_of, receive, send
 from harness.workers.protocol import CaseResult, EmitTask, Emitted, Stage, Task
 
 
@@ -33,3 +33,4 @@ def test_a_worker_runs_its_first_graphs_itself_but_no_network():
     few, network = Task(case="c.json"), Task(case="c.json", apart=True)
     assert [needs_fork(few, graphs) for graphs in (1, FIRST, FIRST + 1)] == [False, False, True]
     assert needs_fork(network, 1)
+    assert graph_of(Task(case="c.json", graph="3", apart=True)) == "", "no other case of its graph comes to its fork"

@@ -30,10 +30,10 @@ SECONDS = 60.0
 STARTING = 120.0
 """What importing torch may take on a busy machine."""
 _LINES = 12
-_LOGGED = re.compile(r"\[(?!cpuinfo_utils)\w+\.(?:cpp|h):\d+\] ")
-"""A line of the runtime's log; not what it says once, of files in which it looked for the number of cores."""
+_LOGGED = re.compile(r"\[\w+\.(?:cpp|h):\d+\] ")
 _COMPLAINS = re.compile(r"(?i)fail|missing|expected|invalid|\bnot\b|cannot|error")
-_HARMLESS = "Failed to find extension"
+_HARMLESS = re.compile(r"\[cpuinfo_utils\.cpp:|\] Failed to find extension")
+"""The first is said once a process, of files in which the runtime looks for the number of cores."""
 _KERNEL = re.compile(r"KernelCall failed at instruction \S+ in operator (\S+): ")
 _LACKING = re.compile(r"Missing operator: \[\d+\] (\S+)")
 
@@ -47,8 +47,8 @@ class RuntimeRefused(RuntimeError):
     """
 
     def __init__(self, error: str, log: str) -> None:
-        logged = (line.partition("] ")[2] for line in log.splitlines() if _LOGGED.match(line))
-        lines = [line for line in logged if _COMPLAINS.search(line) and not line.startswith(_HARMLESS)]
+        logged = (line for line in log.splitlines() if _LOGGED.match(line) and not _HARMLESS.search(line))
+        lines = [line for _, _, line in (line.partition("] ") for line in logged) if _COMPLAINS.search(line)]
         kernel = _KERNEL.search(log)
         why = f"{kernel[1]}: {lines[0]}" if kernel and lines else lines[0] if lines else error
         self.lacks = found[1] if (found := _LACKING.search(log)) else ""

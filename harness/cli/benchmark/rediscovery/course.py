@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -11,6 +11,7 @@ from harness.case.target import is_quantized, parse_target
 from harness.triage.buckets import any_family, family_of
 from harness.triage.corpus import Entry
 from harness.triage.findings import Finding
+from harness.triage.known import KnownBug
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -94,15 +95,18 @@ def answer_key(
     :param cause_of: entry -> the name of its root cause.
     """
     families = {parse_target(name).family for name in targets}
-    kinds = {is_quantized(family) for family in families}
     found: dict[str, set[str]] = {}
     for entry in corpus:
         bug = entry.bug
-        if bug is None or not kinds & {is_quantized(family_of(bucket)) for bucket in (bug.bucket, *bug.also)}:
-            continue
-        if not bug.families or families & {*bug.families}:
+        if bug is not None and _can_show(families, bug):
             found.setdefault(entry.status.package, set()).add(cause_of[entry.name])
     return {package: tuple(sorted(names)) for package, names in sorted(found.items())}
+
+
+def _can_show(families: Set[str], bug: KnownBug) -> bool:
+    """May targets of some families show a bug?"""
+    seen = {is_quantized(family_of(bucket)) for bucket in (bug.bucket, *bug.also)}
+    return bool(seen & {*map(is_quantized, families)}) and (not bug.families or bool(families & {*bug.families}))
 
 
 def told_by_cause(course: Course, cause_of: Mapping[str, str]) -> Course:

@@ -2,7 +2,8 @@
 
 A program starts from one input and goes on from its last value, or from an earlier one, which makes diamonds and
 several outputs. Half of the steps move elements (reshape, transpose, slice, pad, concat, tile), the other half
-compute, each kind as often as another: most of Vela's bugs are where these meet.
+compute, each kind as often as another: most of Vela's bugs are where these meet. Now and then a step does again what
+one before it did: tables, weights and blocks of memory have few places, which two of a kind share.
 
 ``draw_programs`` is what the engine calls: a numbered block is the same on every machine. A program is valid by
 construction; the reference model's status is the check on that.
@@ -45,11 +46,14 @@ def programs(draw: Draw, family: str) -> Program:
     dtype = choose(draw, FIRST)
     shape = draw_shape(draw, choose(draw, RANKS))
     graph.values.append(graph.input(shape, dtype, FIRST_INT32 if dtype == "INT32" else None))
+    drawn: list[TosaOperator] = []
     for _ in range(choose(draw, COUNTS)):
         value = choose(draw, graph.values[::-1]) if one_in(draw, 4) else graph.values[-1]
-        options = fitting(draw, family, value)
+        again = [item for item in drawn if item.accepts(value)]
+        options = again if again and one_in(draw, 5) else fitting(draw, family, value)
         if options:
-            graph.values.append(choose(draw, options).draw(draw, graph, value))
+            drawn.append(choose(draw, options))
+            graph.values.append(drawn[-1].draw(draw, graph, value))
     more = [choose(draw, graph.values[1:])] if len(graph.values) > 1 and one_in(draw, 8) else []
     return graph.program(more)
 

@@ -222,8 +222,8 @@ class TosaGraph:
         )
 
     def operand(self, draw: Draw, shape: Shape, dtype: str, span: tuple[int, int] | None = None) -> Value:
-        """A further operand: a value of the graph that fits, a new input, or a constant; one in four of these is moved
-        first.
+        """A further operand: a value of the graph that fits, or what RESHAPE or SLICE makes of one; else a new input or
+        a constant, one in four of them moved first.
         """
         low, high = span or limits(dtype)
         fitting = [
@@ -233,9 +233,29 @@ class TosaGraph:
         ]
         if fitting and not one_in(draw, 3):
             return choose(draw, fitting)
+        parts = [
+            item
+            for item in self.values
+            if item.dtype == dtype and low <= item.low and item.high <= high and _has_part(item, shape)
+        ]
+        if parts and dtype in MOVED and one_in(draw, 3):
+            return self._part(draw, choose(draw, parts), shape)
         if dtype in MOVED and one_in(draw, 4):
             return self._moved(draw, shape, dtype, span)
         return self._given(draw, shape, dtype, span)
+
+    def reshape(self, value: Value, shape: Shape) -> Value:
+        """The same elements in another shape."""
+        return self.add("RESHAPE", [value, self.dims(shape)], shape, value.dtype, (value.low, value.high))
+
+    def _part(self, draw: Draw, value: Value, shape: Shape) -> Value:
+        """A value in another shape of as many elements, or a piece of this shape out of it."""
+        if value.elements == math.prod(shape):
+            return self.reshape(value, shape)
+        room = [have - size for have, size in zip(value.shape, shape, strict=True)]
+        start = [choose(draw, (0, most, most // 2)) for most in room]
+        inputs = [value, self.dims(start), self.dims(shape)]
+        return self.add("SLICE", inputs, shape, value.dtype, (value.low, value.high))
 
     def _given(self, draw: Draw, shape: Shape, dtype: str, span: tuple[int, int] | None) -> Value:
         """A new input, or a constant."""
@@ -292,6 +312,13 @@ class TosaOperator:
     draw: Callable[[Draw, TosaGraph, Value], Value]
     families: frozenset[str] = EVERY
     kind: Kind = "combines"
+
+
+def _has_part(value: Value, shape: Shape) -> bool:
+    """Can RESHAPE or SLICE make this shape of it?"""
+    if value.elements == math.prod(shape):
+        return True
+    return value.rank == len(shape) and all(have >= size for have, size in zip(value.shape, shape, strict=True))
 
 
 def of_kind(kind: Kind, *entries: TosaOperator) -> tuple[TosaOperator, ...]:

@@ -280,6 +280,16 @@ def _conv3d(draw: Draw, graph: TosaGraph, value: Value) -> Value:
 
 
 def _matmul(draw: Draw, graph: TosaGraph, value: Value) -> Value:
+    """MATMUL has three axes: what has others is reshaped before and behind, as ExecuTorch does."""
+    *outer, rows, depth = value.shape
+    batch = math.prod(outer)
+    if value.rank == 3:
+        return _product(draw, graph, value)
+    result = _product(draw, graph, graph.reshape(value, (batch, rows, depth)))
+    return graph.reshape(result, (*outer, *result.shape[1:]))
+
+
+def _product(draw: Draw, graph: TosaGraph, value: Value) -> Value:
     batch, rows, depth = value.shape
     columns = choose(draw, (4, 1, 3, 8, 16, 9))
     if one_in(draw, 3):
@@ -361,8 +371,8 @@ TOSA_OPERATORS = of_kind(
     TosaOperator("depthwise-conv2d", _window, _depthwise),
     TosaOperator("transpose-conv2d", lambda value: _window(value) and value.small, _transpose_conv),
     TosaOperator("conv3d", lambda value: value.quantized and value.rank == 5, _conv3d),
-    TosaOperator("matmul", lambda value: value.dtype == "INT8" and value.rank == 3, _matmul),
-    TosaOperator("matmul-int16", lambda value: value.dtype == "INT16" and value.rank == 3, _matmul, ONLY_U85),
+    TosaOperator("matmul", lambda value: value.dtype == "INT8" and value.rank > 1, _matmul),
+    TosaOperator("matmul-int16", lambda value: value.dtype == "INT16" and value.rank > 1, _matmul, ONLY_U85),
     TosaOperator("avg-pool2d", _one_batch, _avg_pool),
     TosaOperator("avg-pool2d-batched", _window, _avg_pool, ONLY_U85),
     TosaOperator("max-pool2d", _window, _max_pool),

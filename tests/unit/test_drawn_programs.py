@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from generators.programs import draw_programs
-from harness.tosa.program import Program
+from harness.tosa.program import Operator, Program
 
 MOVES = ("SLICE", "TRANSPOSE", "RESHAPE")
 
@@ -21,9 +21,30 @@ def moved_operands(program: Program):
 
 @pytest.mark.parametrize("family", ["u55", "u85"])
 def test_operands_and_constants_are_moved_before_they_are_read(family: str):
-    programs = [program for block in range(10) for program in draw_programs(3, block, 20, family)]
+    programs = [program for block in range(20) for program in draw_programs(3, block, 20, family)]
     seen = Counter(item for program in programs for item in moved_operands(program))
     assert {(op, constant) for op in MOVES for constant in (False, True)} <= {*seen}
+
+
+def unscaled(program: Program, name: str) -> Operator | None:
+    """What makes a tensor, looked at through RESCALE."""
+    maker = program.producers.get(name)
+    return unscaled(program, maker.inputs[0]) if maker is not None and maker.op == "RESCALE" else maker
+
+
+def test_a_value_meets_a_piece_of_itself_and_products_have_any_rank():
+    met, ranks, alike = 0, set(), 0
+    for program in (program for block in range(10) for program in draw_programs(3, block, 20, "u85")):
+        for step in program.operators:
+            makers = [unscaled(program, name) for name in step.inputs[:2]]
+            pieces = {maker.inputs[0] for maker in makers if maker is not None and maker.op == "SLICE"}
+            met += step.op in ("ADD", "SUB", "MUL") and any(name in program.producers for name in pieces)
+            if step.op == "MATMUL" and makers[0] is not None and makers[0].op == "RESHAPE":
+                ranks.add(len(program.by_name[makers[0].inputs[0]].shape))
+        alike += sum(step.op == "TABLE" for step in program.operators) > 1
+    assert met
+    assert {2, 4} <= ranks
+    assert alike
 
 
 @pytest.mark.parametrize("family", ["u55", "u85"])

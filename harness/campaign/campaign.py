@@ -1,4 +1,4 @@
-"""A campaign: draw graphs block by block, run each on every target, keep everything on disk, minimize what is new.
+"""A campaign: draw graphs block by block, run each on its targets, keep everything on disk, minimize what is new.
 
 A block is ``BLOCK`` graphs drawn from (seed, block number), so the same seed gives the same graphs and shards own
 blocks (shard i of n runs the blocks with number = i - 1 modulo n). Drawing costs milliseconds and happens in this
@@ -166,7 +166,7 @@ Block = Callable[[int, int, int, Sequence[str]], Sequence[tuple[Case, ...]]]
 def graph_cases(options: Options, draw: Block | None = None) -> Iterator[tuple[int, tuple[Case, ...]]]:
     """This shard's graphs with their numbers in the whole campaign, each as one case a target.
 
-    Graphs of the example database come first and beside the number that was asked for; a resumed run, which has
+    Without ``max_examples`` a graph has one case, and the targets take turns (``Asked.in_turn``). Graphs of the example database come first and beside the number that was asked for; a resumed run, which has
     begun with them, leaves them out. Every shard draws all blocks, which is cheap, and runs its own: so all know
     which graphs occurred before, and the shards of a campaign of ``max_examples`` graphs run the very graphs that
     it would run as a whole.
@@ -182,16 +182,18 @@ def graph_cases(options: Options, draw: Block | None = None) -> Iterator[tuple[i
         for place, cases in enumerate(stored(database_at(options.database), options.targets)):
             if place % count == index - 1:
                 yield STORED + place, cases
-    drawn, seen, news = 0, set(), NewPairs()
+    turns = len(options.targets) if options.asked.in_turn else 1
+    drawn, seen, news = 0, set(), [NewPairs() for _ in range(turns)]
     for block in itertools.count():
         for cases in (draw or draw_block)(options.seed, block, BLOCK, options.targets):
             digest = case_digest(cases[0])
             if digest in seen:
                 continue
             seen.add(digest)
-            taken = not options.steer or news.accepts(cases[0].graph)
+            turn = drawn % turns
+            taken = not options.steer or news[turn].accepts(cases[0].graph)
             if taken and block % count == index - 1:
-                yield drawn, cases
+                yield drawn, cases[turn : turn + 1] if options.asked.in_turn else cases
             drawn += 1
             if drawn == options.max_examples:
                 return
@@ -203,7 +205,11 @@ Source = Callable[[CaseRunner], Iterator[tuple[int, Sequence[tuple[int, Case | P
 
 def drawn_graphs(options: Options, draw: Block | None = None) -> Source:
     """The source that draws."""
-    return lambda _: ((number, tuple(enumerate(cases))) for number, cases in graph_cases(options, draw))
+
+    def placed(cases: Sequence[Case]) -> Sequence[tuple[int, Case]]:
+        return tuple((options.targets.index(case.target), case) for case in cases)
+
+    return lambda _: ((number, placed(cases)) for number, cases in graph_cases(options, draw))
 
 
 def nothing_more(progress: Progress, pool: CaseRunner, budget: Budget) -> Sequence[str]:
@@ -274,7 +280,7 @@ def _begun(options: Options, corpus: Sequence[Entry]) -> tuple[Progress, RunInfo
         asked=options.asked,
         started=round(time.time(), 3),
     )
-    done = Ran(len(options.targets), some=options.suite is not None)
+    done = Ran(len(options.targets), some=options.suite is not None or options.asked.in_turn)
     if options.resume:
         mended(options.out)
         run = read_run(options.out)

@@ -76,6 +76,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return "fuzz" if self.suite is None else "suite"
 
     @property
+    def in_turn(self) -> bool:
+        """Does a graph run on one target, the targets in turn? As long as there is time, another graph shows more."""
+        return self.max_examples is None and self.suite is None
+
+    @property
     def shard_name(self) -> str:
         """``3/8``."""
         index, count = self.shard

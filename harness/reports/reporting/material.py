@@ -106,14 +106,14 @@ def tallied(run: Run, corpus: Sequence[Entry]) -> JudgedRun:
                 like = entries.get(finding.entry)
                 entry = like if finding.known else None
                 seen.append(Seen(finding, item.number, graph, entry, like, run.info.line_name))
-    wanted = per_graph(run)
+    wanted = 1 if run.info.asked.in_turn else per_graph(run)
     tally.graphs = sum(count >= wanted for count in cases.values())
     tally.problems += run.info.problems
     return JudgedRun(run, tally, tuple(seen), tuple(tally.information), tally.graphs, len(cases) - tally.graphs)
 
 
 def per_graph(run: Run) -> int:
-    """Cases of one graph."""
+    """Numbers of one graph: as many as there are targets."""
     return max(1, len(run.info.asked.targets))
 
 

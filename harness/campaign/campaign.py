@@ -166,8 +166,11 @@ Block = Callable[[int, int, int, Sequence[str]], Sequence[tuple[Case, ...]]]
 def graph_cases(options: Options, draw: Block | None = None) -> Iterator[tuple[int, tuple[Case, ...]]]:
     """This shard's graphs with their numbers in the whole campaign, each as one case a target.
 
-    Without ``max_examples`` a graph has one case, and the targets take turns (``Asked.in_turn``). Graphs of the example database come first and beside the number that was asked for; a resumed run, which has
-    begun with them, leaves them out. Every shard draws all blocks, which is cheap, and runs its own: so all know
+    Without ``max_examples`` a graph has one case, and the targets take turns (``Asked.in_turn``); what is news to one
+    of them may be old to another.
+
+    Graphs of the example database come first and beside the number that was asked for; a resumed run, which has begun
+    with them, leaves them out. Every shard draws all blocks, which is cheap, and runs its own: so all know
     which graphs occurred before, and the shards of a campaign of ``max_examples`` graphs run the very graphs that
     it would run as a whole.
 

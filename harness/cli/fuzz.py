@@ -53,7 +53,11 @@ from harness.workers.pool import CaseRunner, Pool
 
 
 @click.command()
-@click.option("--max-examples", type=click.IntRange(1), help="Graphs to draw, all shards together.")
+@click.option(
+    "--max-examples",
+    type=click.IntRange(1),
+    help="Graphs to draw, all shards together, each for every target. Without it the targets take turns.",
+)
 @click.option(
     "--time", "seconds", callback=read_seconds, metavar="DURATION", help="Stop drawing after this long, e.g. 10m."
 )

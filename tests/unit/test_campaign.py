@@ -1,5 +1,6 @@
 """Campaigns with a stand-in for the workers: folders, resuming, shards, budgets, disks that are full."""
 
+import itertools
 import os
 import pathlib
 import time
@@ -16,6 +17,7 @@ from harness.case.errors import BadInput, CannotRun
 from harness.case.reading import read_case
 from harness.reports.bugs.verifying import SHOWS, Verified
 from harness.reports.concluding import Concluding
+from harness.reports.reporting.material import tallied
 from harness.triage.findings import Finding
 from tests.stand_in import InProcess
 
@@ -295,6 +297,33 @@ def test_shards_share_what_the_database_holds(tmp_path, monkeypatch):
         list(graph_cases(options(tmp_path, database=("x",), max_examples=1, shard=(index, 2)))) for index in (1, 2)
     ]
     assert [cases for shard in shards for number, cases in shard if number >= STORED] == [("a",), ("c",), ("b",)]
+
+
+def test_without_a_number_of_graphs_the_targets_take_turns_and_each_has_its_own_news(tmp_path):
+    def drawn(**words):
+        found = graph_cases(options(tmp_path, **{"max_examples": None, "targets": TARGETS, **words}))
+        return dict(itertools.takewhile(lambda item: item[0] < 45, found))
+
+    everything, steered = drawn(), drawn(steer=True)
+    assert [case.target for [case] in everything.values()] == [TARGETS[n % len(TARGETS)] for n in range(45)]
+    assert steered.items() <= everything.items()
+    assert 0 < len(steered) < 45
+    for place, target in enumerate(TARGETS):
+        news = NewPairs()
+        mine = [number for number in range(45) if number % len(TARGETS) == place]
+        accepted = [number for number in mine if news.accepts(everything[number][0].graph)]
+        assert accepted == [number for number, [case] in steered.items() if case.target == target]
+
+
+def test_a_graph_that_runs_on_one_target_is_complete(tmp_path):
+    def stop(progress, result):
+        if progress.tally.cases == 3:
+            raise KeyboardInterrupt
+
+    tally = run(tmp_path, stop, max_examples=None)
+    judged = tallied(read_run(tmp_path), ())
+    assert (tally.graphs, judged.graphs, judged.unfinished) == (3, 3, 0)
+    assert [item.number for item in judged.run.done] == [0, 3, 4], "two numbers a graph, one a target"
 
 
 class Counted:

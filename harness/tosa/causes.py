@@ -282,7 +282,7 @@ class Reducer:
         if self.hasty and (proved := classified(small.finding, own)).known:
             target = (small.finding.target,)
             return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)
-        wider = generalisations(small.program)
+        wider = generalisations(small.program, small.finding)
         others = [name for name in FAMILIES.values() if not _same_family(name, small.finding.target)]
         asked = [(program, small.finding.target) for program in wider.values()]
         asked += [(small.program, name) for name in others]

@@ -47,7 +47,7 @@ def finding(bucket: str = BUCKET, **words) -> Finding:
 
 
 def test_generalisations_are_programs_of_the_next_multiple_and_of_one_more():
-    found = generalisations(PADDED)
+    found = generalisations(PADDED, finding())
     sizes = {key: program.by_name["x0"].shape for key, program in found.items()}
     assert sizes == {
         (("x0", 1), "multiple"): (1, 16, 17),
@@ -125,6 +125,14 @@ def test_a_report_has_the_smallest_program_once(report: str):
     assert text.count("below") == 1
     wanted = ("# A bug", "### Smallest", "### TOSA file") if "### TOSA" in report else ("### Versions", "### Smallest")
     assert [text.find(word) for word in wanted] == sorted(text.find(word) for word in wanted)
+
+
+def test_no_size_is_tried_where_chance_decides_whether_it_shows():
+    differs = finding("v1/deterministic/payload-differs/vela/Vela/*/PAD")
+    assert generalisations(PADDED, differs) == {}
+    assert worded(PADDED, differs, {}) == (
+        "deterministic/payload-differs: x0 int8 [n, n]; v0 = REDUCE_MAX(x0) along n; v1 = PAD(v0) pad before"
+    )
 
 
 @pytest.mark.parametrize(

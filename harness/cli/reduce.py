@@ -40,7 +40,7 @@ from harness.corrections import chosen
 from harness.pipeline.engines import EngineChoice
 from harness.reports.bugs.smallest import JSON, keep_smallest
 from harness.reports.programs import programs_of
-from harness.tosa.causes import Cause
+from harness.tosa.causes import Cause, marked
 from harness.tosa.program import lines as program_lines
 from harness.tosa.smallest import of_vela, smallest_program
 from harness.triage.corpus import Entry, bugs_of, corpus_folders, known_by, with_corrections
@@ -117,6 +117,7 @@ def reduce(
             cause = None if isinstance(files, str) else smallest_program(files, smallest, bugs_of(corpus))
         if cause is not None:
             keep_smallest(folder, cause)
+            smallest = smallest if smallest.known else marked(smallest, cause)
     write_json(json_file, {**msgspec.to_builtins(made), "finding": msgspec.to_builtins(smallest)})
     if json_file != "-":
         told = [] if cause is None else _program_listing(folder, cause)
@@ -171,12 +172,23 @@ def _listing(made: Minimized, finding: Finding, again: Again) -> list[str]:
         f"{' -> '.join(made.operators) or 'no operator'} on {finding.target} ({words[made.state]})",
         f"    {made.final}",
         f"    {finding.message}",
+        f"    {_state(finding)}",
         f"    {counted_as(made.tries, 'case')} tried in {made.seconds:.0f} s",
         f"    replay: {again.command(made.case, finding.oracle)}",
     ]
     if made.neighbour is not None:
         lines.append(f"    runs clean with {made.distinguishes}: {made.neighbour}")
     return lines
+
+
+def _state(finding: Finding) -> str:
+    if finding.known:
+        return f"known: {finding.entry}, {finding.proof or 'as --known says'}"
+    return (
+        f"resembles {finding.entry}, which nothing proves"
+        if finding.entry
+        else "new: no entry of the corpus explains it"
+    )
 
 
 def _program_listing(folder: Path, cause: Cause) -> list[str]:

@@ -234,11 +234,11 @@ def known_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
 
 
 def shown_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
-    """The entry that a finding's place alone proves it to be, whatever a worker had proved by a correction.
+    """The entry that a finding's place alone proves it to be, whatever a correction or a reduction has proved.
 
-    Runs that try no corrections can be compared by it.
+    Runs that try neither can be compared by it.
     """
-    return known_by(corpus, msgspec.structs.replace(finding, state="new", entry="", proof=""))
+    return known_by(corpus, msgspec.structs.replace(finding, state="new", entry="", proof="", fingerprint=""))
 
 
 def resembled_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:

@@ -66,6 +66,7 @@ def test_reduce_shows_the_smallest_tosa_program_of_a_bug_of_vela(
     assert told.exit_code == 0, told.output
     lines = told.output.splitlines()
     at = lines.index("    the smallest TOSA program that shows it:")
+    assert any(line.startswith("    known: vela-u85-amax-padded, ") for line in lines[:at])
     assert any("REDUCE_MAX(x0)" in line for line in lines[at:])
     [again] = [line for line in lines[at:] if line.startswith("    again: armdiff vela ")]
     file, accelerator = again.split()[3], again.split()[-1]

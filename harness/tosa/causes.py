@@ -21,12 +21,9 @@ from typing import Protocol
 
 import msgspec
 
-from harness.artifacts.tosa import decode_tosa
 from harness.case.chains import contains_in_order
-from harness.case.place import Fact, Place
 from harness.case.wording import counted_as
 from harness.ethosu.accelerator import accelerator_named
-from harness.evidence.inspection.surroundings import tosa_place
 from harness.tosa.bystanders import without_bystanders
 from harness.tosa.children import Children, Said, Say
 from harness.tosa.comparing_twins import judge_with_twins
@@ -34,13 +31,12 @@ from harness.tosa.engine import BLOCK, Judge, Plan, Result, run
 from harness.tosa.findings import digest
 from harness.tosa.fingerprint import generalisations, worded
 from harness.tosa.judging import judge
+from harness.tosa.patterns import classified_as_smallest, entries_there, without_others
 from harness.tosa.program import Program, chain
 from harness.tosa.reducing import SECONDS, Reduced, ops_of, reduced
-from harness.tosa.translating import to_flatbuffer
 from harness.triage.buckets import any_family
-from harness.triage.conditions import ANY, Condition
 from harness.triage.findings import Finding
-from harness.triage.known import BY_REDUCTION, KnownBug, classified, is_all_of_smallest, shown_kind
+from harness.triage.known import BY_REDUCTION, KnownBug, classified, shown_kind
 
 FAMILIES = {"u55": "ethos-u55-128", "u65": "ethos-u65-256", "u85": "ethos-u85-256"}
 """An accelerator of each family."""
@@ -209,11 +205,11 @@ class Reducer:
         """The cause of one finding; None if it does not show again."""
         version = self._version(finding)
         bugs = self.bugs[version]
-        there = _entries_there(program, bugs)
+        there = entries_there(program, bugs)
         found = self._reduced(program, finding, version, bugs, there)
         if found is None or found.finding.known or not found.ended:
             return found
-        return self._with_bystanders(found, version, _without_others(bugs, there))
+        return self._with_bystanders(found, version, without_others(bugs, there))
 
     def _with_bystanders(self, cause: Cause, version: str, bugs: Sequence[KnownBug]) -> Cause:
         """The cause as known, if all of its program but the operators at the place is a known one's smallest."""
@@ -225,7 +221,7 @@ class Reducer:
                 if _is_alike(item, cause.finding):
                     shown.setdefault(result.block // _TRIES, item)
         for place, item in shown.items():
-            found = self._reduced(smaller[place], item, version, bugs, _entries_there(smaller[place], bugs))
+            found = self._reduced(smaller[place], item, version, bugs, entries_there(smaller[place], bugs))
             if found and found.finding.known and len(found.program.operators) == len(smaller[place].operators):
                 proof = f"all but {', '.join(ops_of(cause.finding.place))} is that bug's: {found.finding.proof}"
                 entry = found.finding.entry
@@ -277,7 +273,7 @@ class Reducer:
         :param there: the entries that may prove it by ``whole``: what the program is the smallest of otherwise, it
             resembles.
         """
-        own = _without_others(bugs, there)
+        own = without_others(bugs, there)
         velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
         if self.hasty and (proved := classified(small.finding, own)).known:
             target = (small.finding.target,)
@@ -348,54 +344,6 @@ def marked(finding: Finding, cause: Cause) -> Finding:
 def _resembling(finding: Finding, like: Finding) -> Finding:
     """The finding as one that resembles what another is, or resembles; as it is, if that is new."""
     return msgspec.structs.replace(finding, state="resembling", entry=like.entry) if like.entry else finding
-
-
-def _entries_there(program: Program, bugs: Sequence[KnownBug]) -> set[str]:
-    """Entries whose pattern is somewhere in a program: a reduction may end at them.
-
-    Cuts bring operators together that were apart: what a candidate has of a known bug without the program having it
-    was made by a cut.
-    """
-    place = whole_place(program)
-    patterns = [(bug.entry, anywhere(item)) for bug in bugs for item in bug.conditions if item.path]
-    return {entry for entry, pattern in patterns if place is not None and pattern.holds(place)}
-
-
-def whole_place(program: Program, facts: Mapping[str, Fact] | None = None) -> Place | None:
-    """All of a program as the place."""
-    block = decode_tosa(to_flatbuffer(program)).main
-    return tosa_place(block, [name for step in program.operators for name in step.outputs], facts or {})
-
-
-def classified_as_smallest(finding: Finding, program: Program, bugs: Sequence[KnownBug]) -> Finding:
-    """The finding in its state; where its place is a part of the program only, patterns on all of it are asked, too."""
-    found = classified(finding, bugs)
-    if found.known or finding.place is None or is_all_of_smallest(finding):
-        return found
-    patterns = [
-        msgspec.structs.replace(bug, conditions=tuple(item for item in bug.conditions if item.whole), fingerprints=())
-        for bug in bugs
-    ]
-    whole = msgspec.structs.replace(finding, place=whole_place(program, finding.place.facts))
-    told = classified(whole, patterns)
-    return msgspec.structs.replace(told, place=finding.place) if told.known else found
-
-
-def anywhere(condition: Condition) -> Condition:
-    """The pattern alone; of what speaks of smallest programs with anything between its operators."""
-    if not condition.whole:
-        return msgspec.structs.replace(condition, at=())
-    return msgspec.structs.replace(condition, at=(), whole=False, through=ANY)
-
-
-def _without_others(bugs: Sequence[KnownBug], there: set[str]) -> list[KnownBug]:
-    """What may prove a reduced finding: no pattern on smallest programs that the program did not have itself."""
-    return [
-        bug
-        if bug.entry in there
-        else msgspec.structs.replace(bug, conditions=tuple(item for item in bug.conditions if not item.whole))
-        for bug in bugs
-    ]
 
 
 def _shows(result: Result, finding: Finding) -> bool:

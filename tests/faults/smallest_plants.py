@@ -24,10 +24,11 @@ from generators.programs import draw_programs
 from harness.artifacts.vela import VelaPayload
 from harness.compat.releases import installed
 from harness.compat.velas import PACKAGE
-from harness.tosa.causes import FAMILIES, Cause, Reducer, anywhere, whole_place
+from harness.tosa.causes import FAMILIES, Cause, Reducer
 from harness.tosa.compiling import compile_flatbuffer
 from harness.tosa.engine import BLOCK, Plan, run
 from harness.tosa.judging import judge
+from harness.tosa.patterns import anywhere, whole_place
 from harness.tosa.program import Program, chain
 from harness.tosa.versions import tally_of
 from harness.triage.corpus import bugs_of, corpus_folders

@@ -1,8 +1,8 @@
 """Root causes: findings are reduced to their smallest programs, and those with one fingerprint are one bug.
 
 A cause is known if its smallest program is proved to be: a condition of an entry holds at its place, or it has an
-entry's fingerprint. The pattern of that entry has to be in the program that was reduced, too. It is also known if all
-of it but a bystander is (``harness.tosa.bystanders``).
+entry's fingerprint, or would have it with another of its constants as the input. The pattern of that entry has to be in
+the program that was reduced, too. It is also known if all of it but a bystander is (``harness.tosa.bystanders``).
 
 A finding whose bucket and operators are those of a cause that is found already is put with it unreduced, which proves
 nothing: it counts as the cause does, unless the cause is known. A known one must be proved of every finding, so there
@@ -27,6 +27,7 @@ from harness.ethosu.accelerator import accelerator_named
 from harness.tosa.bystanders import without_bystanders
 from harness.tosa.children import Children, Said, Say
 from harness.tosa.comparing_twins import judge_with_twins
+from harness.tosa.cutting import exchanged
 from harness.tosa.engine import BLOCK, Judge, Plan, Result, run
 from harness.tosa.findings import digest
 from harness.tosa.fingerprint import generalisations, worded
@@ -34,6 +35,7 @@ from harness.tosa.judging import judge
 from harness.tosa.patterns import classified_as_smallest, entries_there, without_others
 from harness.tosa.program import Program, chain
 from harness.tosa.reducing import SECONDS, Reduced, ops_of, reduced
+from harness.tosa.simplifying import canonical
 from harness.triage.buckets import any_family
 from harness.triage.findings import Finding
 from harness.triage.known import BY_REDUCTION, KnownBug, classified, shown_kind
@@ -288,10 +290,23 @@ class Reducer:
         smallest = msgspec.structs.replace(small.finding, fingerprint=text)
         found = classified_as_smallest(smallest, small.program, own)
         if not found.known:
+            found = self._exchanged(small, found, version, own)
+        if not found.known:
             found = _resembling(found, classified_as_smallest(smallest, small.program, bugs))
         return Cause(
             text, small.program, found, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
         )
+
+    def _exchanged(self, small: Reduced, told: Finding, version: str, bugs: Sequence[KnownBug]) -> Finding:
+        """The finding as known if the program is an entry's once an input and a constant have changed places."""
+        for program in map(canonical, exchanged(small.program)):
+            wider = generalisations(program, told)
+            shows = self._show([(item, told.target) for item in (program, *wider.values())], told, version)
+            text = worded(program, told, dict(zip(wider, shows[1:], strict=True)))
+            found = classified(msgspec.structs.replace(told, fingerprint=text), bugs)
+            if shows[0] and found.known:
+                return msgspec.structs.replace(found, fingerprint=told.fingerprint)
+        return told
 
     def _show(self, asked: Sequence[tuple[Program, str]], finding: Finding, version: str) -> list[bool]:
         """Which of these programs show the same kind of finding."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, pruned
+from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, parameters, pruned
 from harness.tosa.resizing import resized
 
 Cut = Callable[[Program], Iterator[Program]]
@@ -105,9 +105,27 @@ def merged(program: Program) -> Iterator[Program]:
                 yield from _reading(program, other.name, name)
     for name in program.inputs:
         if len(program.inputs) > 1:
-            low, high = (min(max(end, -128), 127) for end in table[name].limits)
-            held = replaced(program, name, data=Fill("uniform", low, high), span=None)
-            yield msgspec.structs.replace(held, inputs=tuple(item for item in held.inputs if item != name))
+            yield _fixed(program, name)
+
+
+def exchanged(program: Program) -> Iterator[Program]:
+    """The only input becomes a constant, and a constant that an operator computes with the input.
+
+    No cut, since nothing gets smaller: which of them a reduction leaves as the input is chance.
+    """
+    if len(program.inputs) != 1:
+        return
+    computed = {name for step in program.operators for name in step.inputs if name not in parameters(step)}
+    for item in program.tensors:
+        if item.constant and item.dtype != SHAPE and item.name in computed:
+            yield _fixed(_given(program, item.name, WIDE), program.inputs[0])
+
+
+def _fixed(program: Program, name: str) -> Program:
+    """The program with an input as a constant."""
+    low, high = (min(max(end, -128), 127) for end in program.by_name[name].limits)
+    held = replaced(program, name, data=Fill("uniform", low, high), span=None)
+    return msgspec.structs.replace(held, inputs=tuple(item for item in held.inputs if item != name))
 
 
 def _reading(program: Program, old: str, new: str) -> Iterator[Program]:

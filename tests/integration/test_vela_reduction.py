@@ -82,10 +82,8 @@ def judged_with_a_fault(program, accelerator, seed=0, **words):
     return judge(program, accelerator, seed, compile_tosa=planted, **words)
 
 
-def findings(program: Program, judging=judge):
-    [result] = [
-        item for item in run(Plan(lambda _: ("ethos-u55-128", [program]), most=1, judge=judging)) if item.operators
-    ]
+def findings(program: Program, judging=judge, accelerator="ethos-u55-128"):
+    [result] = [item for item in run(Plan(lambda _: (accelerator, [program]), most=1, judge=judging)) if item.operators]
     assert result.outcome == "finding"
     return result.findings
 
@@ -203,6 +201,37 @@ def test_one_fault_in_two_programs_has_one_fingerprint():
     assert [cause and cause.fingerprint for cause in causes] == ["values: x0 int8 [1]; v0 = CLAMP(x0)"] * 2
     assert causes[0] is not None
     assert causes[0].velas == {"5.1.0": "yes"}
+
+
+def tabled(given: str) -> Program:
+    """MATMUL of ``a`` and the TABLE of ``b``, one of which is the input."""
+    shape = (1, 1, 1)
+    held = [
+        Tensor(name, shape, dtype, None if name == given else (0,)) for name, dtype in (("a", "INT8"), ("b", "INT32"))
+    ]
+    results = [Tensor("v", shape, "INT8"), Tensor("t", shape, "INT8"), Tensor("y", shape, "INT32")]
+    scale = [Tensor("m", (1,), "INT32", (1 << 30,)), Tensor("s", (1,), "INT8", (44,)), Tensor("w", (1,), "INT32", (0,))]
+    more = [Tensor("z", (1,), "INT8", (0,)), Tensor("l", (256,), "INT8", (0,) * 256)]
+    flags = {"InputUnsigned": False, "OutputUnsigned": False, "PerChannel": False, "RoundingMode": 1, "Scale32": True}
+    steps = (
+        Operator("RESCALE", ("b", "m", "s", "w", "z"), ("v",), flags),
+        Operator("TABLE", ("v", "l"), ("t",)),
+        Operator("MATMUL", ("a", "t", "z", "z"), ("y",)),
+    )
+    return Program((*held, *scale, *more, *results), steps, (given,), ("y",))
+
+
+@pytest.mark.parametrize("given", ["a", "b"])
+def test_a_bug_is_known_whichever_operand_a_reduction_left_as_the_input(given: str):
+    """The entry has the fingerprint of the program whose input is ``b``."""
+    [entry] = [item for item in program_entries("5.1.0") if item.name == "vela-u85-fused-pair-twice"]
+    assert entry.bug is not None
+    bug = msgspec.structs.replace(entry.bug, conditions=())
+    program = tabled(given)
+    [finding] = findings(program, accelerator="ethos-u85-256")
+    cause = Reducer({"5.1.0": (bug,)}, {"5.1.0": None}).cause(program, finding)
+    assert cause is not None
+    assert (cause.finding.entry, "MATMUL(c, v1)" in cause.fingerprint) == (entry.name, given == "b")
 
 
 def judged_with_a_fault_of_two(program, accelerator, seed=0, **words):

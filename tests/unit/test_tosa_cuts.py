@@ -6,7 +6,7 @@ import pytest
 from generators.programs import draw_programs
 from harness.case.place import Place, PlacedOperator
 from harness.tosa.bystanders import without_bystanders
-from harness.tosa.cutting import WIDE, freed, shortcuts
+from harness.tosa.cutting import WIDE, exchanged, freed, shortcuts
 from harness.tosa.program import Fill, Operator, Program, Tensor, problem
 from harness.tosa.resizing import resized
 from harness.tosa.simplifying import CUTS, candidates, canonical, dtypes, measure, moved, plainer, ranks
@@ -87,6 +87,18 @@ def test_a_constant_becomes_the_input_where_the_one_that_there_is_has_nothing_to
     assert (found.ops, found.inputs, found.outputs) == (("REVERSE",), ("c",), ("r",))
     assert (found.by_name["c"].data, found.by_name["c"].span) == (None, WIDE)
     assert candidates(msgspec.structs.replace(found, inputs=("c",)), freed) == []
+
+
+def test_a_constant_that_is_computed_with_and_the_input_change_places():
+    tensors = [
+        msgspec.structs.replace(item, data=Fill("uniform", 0, 9)) if item.name == "b" else item
+        for item in PROGRAM.tensors
+    ]
+    program = msgspec.structs.replace(PROGRAM, tensors=tuple(tensors), inputs=("a",))
+    [found] = exchanged(program)
+    assert (found.inputs, found.by_name["a"].constant, found.by_name["b"].data) == (("b",), True, None)
+    assert problem(found) == ""
+    assert [*exchanged(PROGRAM)] == [], "two inputs"
 
 
 def test_each_cut_offers_what_it_is_for():

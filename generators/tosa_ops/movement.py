@@ -37,8 +37,7 @@ def _moves(value: Value) -> bool:
 
 
 def _reshape(draw: Draw, graph: TosaGraph, value: Value) -> Value:
-    shape = _regrouped(draw, value.shape)
-    return graph.add("RESHAPE", [value, graph.dims(shape)], shape, value.dtype, _kept(value))
+    return graph.reshape(value, _regrouped(draw, value.shape))
 
 
 def _regrouped(draw: Draw, shape: Shape) -> Shape:

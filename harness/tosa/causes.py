@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Protocol
 
@@ -280,13 +281,10 @@ class Reducer:
         if self.hasty and (proved := classified(small.finding, own)).known:
             target = (small.finding.target,)
             return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)
-        wider = generalisations(small.program, small.finding)
         others = [name for name in FAMILIES.values() if not _same_family(name, small.finding.target)]
-        asked = [(program, small.finding.target) for program in wider.values()]
-        asked += [(small.program, name) for name in others]
-        shows = self._show(asked, small.finding, version)
-        text = worded(small.program, small.finding, dict(zip(wider, shows[: len(wider)], strict=True)))
-        families = [small.finding.target, *(name for name, yes in zip(others, shows[len(wider) :], strict=True) if yes)]
+        shows = self._show([(small.program, name) for name in others], small.finding, version)
+        families = [small.finding.target, *compress(others, shows)]
+        text = self._fingerprint(small.program, small.finding, version)
         smallest = msgspec.structs.replace(small.finding, fingerprint=text)
         found = classified_as_smallest(smallest, small.program, own)
         if not found.known:
@@ -299,14 +297,19 @@ class Reducer:
 
     def _exchanged(self, small: Reduced, told: Finding, version: str, bugs: Sequence[KnownBug]) -> Finding:
         """The finding as known if the program is an entry's once an input and a constant have changed places."""
-        for program in map(canonical, exchanged(small.program)):
-            wider = generalisations(program, told)
-            shows = self._show([(item, told.target) for item in (program, *wider.values())], told, version)
-            text = worded(program, told, dict(zip(wider, shows[1:], strict=True)))
+        programs = [*map(canonical, exchanged(small.program))]
+        shows = self._show([(program, told.target) for program in programs], told, version)
+        for program in compress(programs, shows):
+            text = self._fingerprint(program, told, version)
             found = classified(msgspec.structs.replace(told, fingerprint=text), bugs)
-            if shows[0] and found.known:
+            if found.known:
                 return msgspec.structs.replace(found, fingerprint=told.fingerprint)
         return told
+
+    def _fingerprint(self, program: Program, finding: Finding, version: str) -> str:
+        wider = generalisations(program, finding)
+        shows = self._show([(item, finding.target) for item in wider.values()], finding, version)
+        return worded(program, finding, dict(zip(wider, shows, strict=True)))
 
     def _show(self, asked: Sequence[tuple[Program, str]], finding: Finding, version: str) -> list[bool]:
         """Which of these programs show the same kind of finding."""

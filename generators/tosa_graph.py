@@ -248,14 +248,17 @@ class TosaGraph:
         """The same elements in another shape."""
         return self.add("RESHAPE", [value, self.dims(shape)], shape, value.dtype, (value.low, value.high))
 
+    def slice(self, value: Value, start: Sequence[int], shape: Shape) -> Value:
+        """A piece of this shape, from ``start`` on."""
+        inputs = [value, self.dims(start), self.dims(shape)]
+        return self.add("SLICE", inputs, shape, value.dtype, (value.low, value.high))
+
     def _part(self, draw: Draw, value: Value, shape: Shape) -> Value:
         """A value in another shape of as many elements, or a piece of this shape out of it."""
         if value.elements == math.prod(shape):
             return self.reshape(value, shape)
         room = [have - size for have, size in zip(value.shape, shape, strict=True)]
-        start = [choose(draw, (0, most, most // 2)) for most in room]
-        inputs = [value, self.dims(start), self.dims(shape)]
-        return self.add("SLICE", inputs, shape, value.dtype, (value.low, value.high))
+        return self.slice(value, [choose(draw, (0, most, most // 2)) for most in room], shape)
 
     def _given(self, draw: Draw, shape: Shape, dtype: str, span: tuple[int, int] | None) -> Value:
         """A new input, or a constant."""

@@ -111,8 +111,7 @@ def _slice(draw: Draw, graph: TosaGraph, value: Value) -> Value:
         )
         left = value.shape[axis] - start[axis]
         size[axis] = choose(draw, sorted({left, max(left - 1, 1), max(left // 2, 1), 1}, reverse=True))
-    inputs = [value, graph.dims(start), graph.dims(size)]
-    return graph.add("SLICE", inputs, tuple(size), value.dtype, _kept(value))
+    return graph.slice(value, start, tuple(size))
 
 
 def _pad(draw: Draw, graph: TosaGraph, value: Value) -> Value:

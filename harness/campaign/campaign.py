@@ -196,7 +196,7 @@ def graph_cases(options: Options, draw: Block | None = None) -> Iterator[tuple[i
             turn = drawn % turns
             taken = not options.steer or news[turn].accepts(cases[0].graph)
             if taken and block % count == index - 1:
-                yield drawn, cases[turn : turn + 1] if options.asked.in_turn else cases
+                yield drawn, cases[turn::turns]
             drawn += 1
             if drawn == options.max_examples:
                 return

@@ -2,8 +2,9 @@
 
 A program starts from one input and goes on from its last value, or from an earlier one, which makes diamonds and
 several outputs. Half of the steps move elements (reshape, transpose, slice, pad, concat, tile), the other half
-compute, each kind as often as another: most of Vela's bugs are where these meet. Now and then a step does again what
-one before it did: tables, weights and blocks of memory have few places, which two of a kind share.
+compute, each kind as often as another: most of Vela's bugs are where these meet. A window may stand between the two
+TRANSPOSEs with which ExecuTorch writes PyTorch's channels-first. Now and then a step does again what one before it did:
+tables, weights and blocks of memory have few places, which two of a kind share.
 
 ``draw_programs`` is what the engine calls: a numbered block is the same on every machine. A program is valid by
 construction; the reference model's status is the check on that.
@@ -19,7 +20,18 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
 from generators.cases import RUN, run_seed
-from generators.tosa_graph import RANKS, Kind, TosaGraph, TosaOperator, Value, choose, draw_shape, one_in
+from generators.tosa_graph import (
+    CHANNELS_FIRST,
+    CHANNELS_LAST,
+    RANKS,
+    Kind,
+    TosaGraph,
+    TosaOperator,
+    Value,
+    choose,
+    draw_shape,
+    one_in,
+)
 from harness.case.operators import Draw
 from harness.case.registry import entries
 from harness.tosa.findings import digest
@@ -29,6 +41,8 @@ COUNTS = (1, 2, 2, 3, 3, 4, 5, 6, 8)
 FIRST = ("INT8", "INT8", "INT8", "INT16", "INT16", "INT32")
 KINDS: tuple[Kind, ...] = (*("moves",) * 4, "multiplies", "combines", "reduces", "converts")
 """What a step does: half of them move elements, the others take turns, however many entries a kind has."""
+ELEMENTS = (64, 64, 1024)
+"""At most, of the first input: most bugs need few, and what is small is judged twice as fast; some need many."""
 FIRST_INT32 = (-(1 << 20), 1 << 20)
 """Range of an int32 input: what further operators may add to and multiply."""
 
@@ -44,7 +58,7 @@ def programs(draw: Draw, family: str) -> Program:
     """One program for an accelerator family: ``u55``, ``u65`` or ``u85``."""
     graph = TosaGraph(family)
     dtype = choose(draw, FIRST)
-    shape = draw_shape(draw, choose(draw, RANKS))
+    shape = draw_shape(draw, choose(draw, RANKS), choose(draw, ELEMENTS))
     graph.values.append(graph.input(shape, dtype, FIRST_INT32 if dtype == "INT32" else None))
     drawn: list[TosaOperator] = []
     for _ in range(choose(draw, COUNTS)):
@@ -53,9 +67,20 @@ def programs(draw: Draw, family: str) -> Program:
         options = again if again and one_in(draw, 5) else fitting(draw, family, value)
         if options:
             drawn.append(choose(draw, options))
-            graph.values.append(drawn[-1].draw(draw, graph, value))
+            graph.values.append(_step(draw, graph, drawn[-1], value))
     more = [choose(draw, graph.values[1:])] if len(graph.values) > 1 and one_in(draw, 8) else []
     return graph.program(more)
+
+
+def _step(draw: Draw, graph: TosaGraph, entry: TosaOperator, value: Value) -> Value:
+    """What an entry makes of a value; windows sometimes between two TRANSPOSEs, as ExecuTorch writes channels-first."""
+    if entry.kind != "multiplies" or value.rank != 4 or not one_in(draw, 3):
+        return entry.draw(draw, graph, value)
+    turned = graph.transpose(value, CHANNELS_LAST)
+    if not entry.accepts(turned):
+        return entry.draw(draw, graph, value)
+    result = entry.draw(draw, graph, turned)
+    return graph.transpose(result, CHANNELS_FIRST) if graph.u85 or result.quantized else result
 
 
 def fitting(draw: Draw, family: str, value: Value) -> tuple[TosaOperator, ...]:

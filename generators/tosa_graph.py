@@ -40,6 +40,8 @@ PROPAGATE = 1
 ROOM = 1 << 30
 """A RESCALE's result before its zero point stays below this."""
 MOST_ELEMENTS = 4096
+CHANNELS_LAST, CHANNELS_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+"""Orders of TRANSPOSE that ExecuTorch writes around what works on channels-last."""
 ZERO_POINTS = (0, -128, 127, -3, 5, 17, -64, 99)
 RULES: tuple[Rule, ...] = ("uniform", "normal", "ends", "sparse", "same")
 MOVED = ("INT8", "INT16", "INT32")
@@ -247,6 +249,11 @@ class TosaGraph:
     def reshape(self, value: Value, shape: Shape) -> Value:
         """The same elements in another shape."""
         return self.add("RESHAPE", [value, self.dims(shape)], shape, value.dtype, (value.low, value.high))
+
+    def transpose(self, value: Value, order: Sequence[int]) -> Value:
+        """The same elements, axis ``order[k]`` in place k."""
+        shape = tuple(value.shape[axis] for axis in order)
+        return self.add("TRANSPOSE", [value], shape, value.dtype, (value.low, value.high), Perms=tuple(order))
 
     def slice(self, value: Value, start: Sequence[int], shape: Shape) -> Value:
         """A piece of this shape, from ``start`` on."""

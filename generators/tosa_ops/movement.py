@@ -6,6 +6,8 @@ import itertools
 import math
 
 from generators.tosa_graph import (
+    CHANNELS_FIRST,
+    CHANNELS_LAST,
     MOST_ELEMENTS,
     MOVED,
     ONLY_U85,
@@ -91,14 +93,13 @@ def _transpose(draw: Draw, graph: TosaGraph, value: Value) -> Value:
             swapped = list(order)
             swapped[one], swapped[other] = swapped[other], swapped[one]
             order = tuple(swapped)
-    shape = tuple(value.shape[axis] for axis in order)
-    return graph.add("TRANSPOSE", [value], shape, value.dtype, _kept(value), Perms=order)
+    return graph.transpose(value, order)
 
 
 def _orders(rank: int) -> tuple[Shape, ...]:
     """Every order, the one that changes nothing last; what ExecuTorch emits (NHWC and NCHW) first."""
     found = sorted(itertools.permutations(range(rank)), key=lambda order: (order == tuple(range(rank)), order))
-    first = [order for order in ((0, 2, 3, 1), (0, 3, 1, 2)) if rank == 4]
+    first = [CHANNELS_LAST, CHANNELS_FIRST] if rank == 4 else []
     return (*first, *found)
 
 

@@ -1,10 +1,12 @@
 """What the Vela engine draws: valid programs are the reference model's to tell; here, that nothing is left out."""
 
+import math
 from collections import Counter
 
 import pytest
 
 from generators.programs import draw_programs
+from generators.tosa_graph import CHANNELS_FIRST, CHANNELS_LAST
 from harness.tosa.program import Operator, Program
 
 MOVES = ("SLICE", "TRANSPOSE", "RESHAPE")
@@ -45,6 +47,25 @@ def test_a_value_meets_a_piece_of_itself_and_products_have_any_rank():
     assert met
     assert {2, 4} <= ranks
     assert alike
+
+
+@pytest.mark.parametrize("family", ["u55", "u85"])
+def test_windows_stand_between_transposes_too_and_most_inputs_are_small(family: str):
+    programs = [program for block in range(10) for program in draw_programs(3, block, 20, family)]
+    between = set()
+    for program in programs:
+        for step in program.operators:
+            maker = unscaled(program, step.inputs[0])
+            if step.op != "TRANSPOSE" or maker is None or maker.op not in ("CONV2D", "MAX_POOL2D", "AVG_POOL2D"):
+                continue
+            before = program.producers.get(maker.inputs[0])
+            orders = step.attributes["Perms"], before.attributes.get("Perms") if before is not None else None
+            between |= {maker.op} if orders == (CHANNELS_FIRST, CHANNELS_LAST) else set()
+    assert "CONV2D" in between
+    assert len(between) > 1
+    sizes = [math.prod(program.by_name[program.inputs[0]].shape) for program in programs]
+    assert sum(size <= 64 for size in sizes) > len(sizes) // 2
+    assert max(sizes) > 512
 
 
 @pytest.mark.parametrize("family", ["u55", "u85"])

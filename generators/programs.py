@@ -43,6 +43,8 @@ KINDS: tuple[Kind, ...] = (*("moves",) * 4, "multiplies", "combines", "reduces",
 """What a step does: half of them move elements, the others take turns, however many entries a kind has."""
 ELEMENTS = (64, 64, 1024)
 """At most, of the first input: most bugs need few, and what is small is judged twice as fast; some need many."""
+ACTIVATIONS = ("clamp", "table", "table-int16")
+"""Entries that ExecuTorch leaves behind the TRANSPOSE of a window."""
 FIRST_INT32 = (-(1 << 20), 1 << 20)
 """Range of an int32 input: what further operators may add to and multiply."""
 
@@ -73,14 +75,15 @@ def programs(draw: Draw, family: str) -> Program:
 
 
 def _step(draw: Draw, graph: TosaGraph, entry: TosaOperator, value: Value) -> Value:
-    """What an entry makes of a value; windows sometimes between two TRANSPOSEs, as ExecuTorch writes channels-first."""
+    """What an entry makes of a value; a window sometimes between two TRANSPOSEs, half of them with an activation."""
     if entry.kind != "multiplies" or value.rank != 4 or not one_in(draw, 3):
         return entry.draw(draw, graph, value)
-    turned = graph.transpose(value, CHANNELS_LAST)
-    if not entry.accepts(turned):
-        return entry.draw(draw, graph, value)
-    result = entry.draw(draw, graph, turned)
-    return graph.transpose(result, CHANNELS_FIRST) if graph.u85 or result.quantized else result
+    result = entry.draw(draw, graph, graph.transpose(value, CHANNELS_LAST))
+    if not (graph.u85 or result.quantized):
+        return result  # of int32, Ethos-U55 and U65 turn few axes
+    back = graph.transpose(result, CHANNELS_FIRST)
+    activations = [item for item in _supported(graph.family) if item.name in ACTIVATIONS and item.accepts(back)]
+    return choose(draw, activations).draw(draw, graph, back) if activations and one_in(draw, 2) else back
 
 
 def fitting(draw: Draw, family: str, value: Value) -> tuple[TosaOperator, ...]:

@@ -358,7 +358,8 @@ def multiplier_of(factor: float, wide: bool) -> tuple[int, int]:
 
 
 CHANNELS = (1, 8, 3, 4, 16, 17, 5, 9, 2, 33, 24)
-SPACE = (1, 4, 5, 3, 8, 2, 7, 6, 9, 12)
+SPACE = (1, 4, 5, 1, 3, 8, 2, 1, 7, 6, 9, 12)
+"""Axes of one element are where rules about shapes break."""
 BATCH = (1, 1, 1, 2, 3)
 RANKS = (4, 4, 4, 4, 3, 3, 2, 1, 5, 6)
 

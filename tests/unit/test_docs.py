@@ -91,7 +91,7 @@ def trouble(command, getoption):
     extras = "".join(environments()[name] for name in environment)
     match program:
         case "armdiff":
-            return armdiff_trouble(rest, extras)
+            return armdiff_trouble(rest)
         case "tox":
             return tox_trouble(rest)
         case "pytest":
@@ -105,11 +105,9 @@ def trouble(command, getoption):
     return "nobody checks it; say in a comment what it needs"
 
 
-def armdiff_trouble(words, extras):
+def armdiff_trouble(words):
     if not words or words[0] not in VERBS:
         return f"armdiff has no verb {' '.join(words[:1])!r}"
-    if words[0] == "bench" and "dev" not in extras:
-        return "bench needs pytest, which this environment does not have"
     try:
         main.get_command(None, words[0]).make_context(words[0], words[1:])
     except click.ClickException as error:
@@ -163,8 +161,6 @@ def test_a_command_that_takes_hours_says_so(command):
         ("armdiff fuzzz", "no verb 'fuzzz'"),
         ("armdiff", "no verb ''"),
         ("armdiff fuzz --tmie 8h", "--tmie"),
-        ("armdiff bench", "needs pytest"),
-        (".tox/fuzz/bin/armdiff bench", "needs pytest"),
         (".tox/gone/bin/armdiff doctor", "no environment gone"),
         ("X=1 tox run -e gone", "no environment gone"),
         ("tox run-parallel -o -e lint,gone", "no environment gone"),

@@ -52,9 +52,12 @@ def test_a_value_meets_a_piece_of_itself_and_products_have_any_rank():
 @pytest.mark.parametrize("family", ["u55", "u85"])
 def test_windows_stand_between_transposes_too_and_most_inputs_are_small(family: str):
     programs = [program for block in range(10) for program in draw_programs(3, block, 20, family)]
-    between = set()
+    between, activated = set(), 0
     for program in programs:
         for step in program.operators:
+            if step.op in ("CLAMP", "TABLE"):
+                before = program.producers.get(step.inputs[0])
+                activated += before is not None and before.attributes.get("Perms") == CHANNELS_FIRST
             maker = unscaled(program, step.inputs[0])
             if step.op != "TRANSPOSE" or maker is None or maker.op not in ("CONV2D", "MAX_POOL2D", "AVG_POOL2D"):
                 continue
@@ -63,6 +66,7 @@ def test_windows_stand_between_transposes_too_and_most_inputs_are_small(family: 
             between |= {maker.op} if orders == (CHANNELS_FIRST, CHANNELS_LAST) else set()
     assert "CONV2D" in between
     assert len(between) > 1
+    assert activated > 3
     sizes = [math.prod(program.by_name[program.inputs[0]].shape) for program in programs]
     assert sum(size <= 64 for size in sizes) > len(sizes) // 2
     assert max(sizes) > 512

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from harness.campaign.mutating import check_sources
 from harness.case.target import parse_target
 from harness.compat.releases import LINES, PACKAGES, line_named
 
@@ -53,11 +54,14 @@ def test_every_line_has_all_its_shards(nightly):
     assert shard["strategy"]["fail-fast"] is False
 
 
-def test_float_models_have_a_run_of_their_own(nightly):
+def test_float_models_and_mutants_have_runs_of_their_own(nightly):
     shard = nightly["jobs"]["shard"]
-    [item] = [item for item in shard["strategy"]["matrix"]["include"] if "shard" in item]
-    assert (item["line"], item["number"], item["shard"]) == ("default", "float", "1/1")
-    assert not parse_target(item["more"].removeprefix("--target ")).quantized
+    own = {item["number"]: item for item in shard["strategy"]["matrix"]["include"] if "shard" in item}
+    assert own.keys() == {"float", "mutated"}
+    assert {(item["line"], item["shard"]) for item in own.values()} == {("default", "1/1")}
+    assert not parse_target(own["float"]["more"].removeprefix("--target ")).quantized
+    check_sources(own["mutated"]["more"].replace("--from ", "").split())
+    assert "pytest" in (ROOT / "tox.ini").read_text().partition("[testenv:fuzz]")[2].partition("[testenv:")[0]
     assert shard["env"]["MORE"] == "${{ matrix.more }}"
     assert 'read -ra more <<<"${MORE:-}"' in (ROOT / ".ci/nightly/shard").read_text()
 

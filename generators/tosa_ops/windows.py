@@ -164,8 +164,10 @@ def _conv2d(draw: Draw, graph: TosaGraph, value: Value) -> Value:
 
 
 def _pointwise(draw: Draw, graph: TosaGraph, value: Value) -> Value:
-    """A linear layer as ExecuTorch makes it: 1x1 CONV2D."""
-    channels = value.shape[-1]
+    """A linear layer as ExecuTorch makes it: 1x1 CONV2D; now and then with a stride, of which Vela takes any here."""
+    batch, *space, channels = value.shape
+    strided = one_in(draw, 3)
+    steps = [choose(draw, [step for step in (4, 2, 3, 1) if not (size - 1) % step]) if strided else 1 for size in space]
     outputs = choose(draw, _few(channels, channels))
     inputs = [
         value,
@@ -177,10 +179,10 @@ def _pointwise(draw: Draw, graph: TosaGraph, value: Value) -> Value:
         graph,
         "CONV2D",
         inputs,
-        (*value.shape[:3], outputs),
+        (batch, *((size - 1) // step + 1 for size, step in zip(space, steps, strict=True)), outputs),
         channels,
         Pad=(0, 0, 0, 0),
-        Stride=(1, 1),
+        Stride=tuple(steps),
         Dilation=(1, 1),
         LocalBound=False,
         AccType=NUMBER[_ACCUMULATOR[value.dtype]],
@@ -222,6 +224,7 @@ def _transpose_conv(draw: Draw, graph: TosaGraph, value: Value) -> Value:
     pads: list[tuple[int, int]] = []
     for size, reach, step in zip((height, width), kernel, stride, strict=True):
         before, after = (choose(draw, (0, 0, -1, 1, -(reach - 1), 2)) for _ in range(2))
+        after = before if one_in(draw, 2) else after  # PyTorch pads both sides alike
         # TOSA wants out_pad > -kernel; Ethos-U takes what PyTorch's padding and output_padding give
         before, after = max(before, 1 - reach), max(after, 1 - reach)
         pads.append((0, 0) if (size - 1) * step + reach + before + after < 1 else (before, after))

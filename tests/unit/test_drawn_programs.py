@@ -36,7 +36,7 @@ def unscaled(program: Program, name: str) -> Operator | None:
 
 def test_a_value_meets_a_piece_of_itself_and_products_have_any_rank():
     met, ranks, alike = 0, set(), 0
-    for program in (program for block in range(10) for program in draw_programs(3, block, 20, "u85")):
+    for program in (program for block in range(20) for program in draw_programs(3, block, 20, "u85")):
         for step in program.operators:
             makers = [unscaled(program, name) for name in step.inputs[:2]]
             pieces = {maker.inputs[0] for maker in makers if maker is not None and maker.op == "SLICE"}

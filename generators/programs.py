@@ -2,9 +2,9 @@
 
 A program starts from one input and goes on from its last value, or from an earlier one, which makes diamonds and
 several outputs. Half of the steps move elements (reshape, transpose, slice, pad, concat, tile), the other half
-compute, each kind as often as another: most of Vela's bugs are where these meet. A window may stand between the two
-TRANSPOSEs with which ExecuTorch writes PyTorch's channels-first. Now and then a step does again what one before it did:
-tables, weights and blocks of memory have few places, which two of a kind share.
+compute, each kind as often as another: most of Vela's bugs are where these meet. What multiplies may stand between the
+two TRANSPOSEs with which ExecuTorch writes PyTorch's channels-first. Now and then a step does again what one before it
+did: tables, weights and blocks of memory have few places, which two of a kind share.
 
 ``draw_programs`` is what the engine calls: a numbered block is the same on every machine. A program is valid by
 construction; the reference model's status is the check on that.
@@ -42,7 +42,7 @@ FIRST = ("INT8", "INT8", "INT8", "INT16", "INT16", "INT32")
 KINDS: tuple[Kind, ...] = (*("moves",) * 4, "multiplies", "combines", "reduces", "converts")
 """What a step does: half of them move elements, the others take turns, however many entries a kind has."""
 ELEMENTS = (64, 64, 1024)
-"""At most, of the first input: most bugs need few, and what is small is judged twice as fast; some need many."""
+"""At most, of the first input: most bugs need few, and what is small is judged sooner; some need many."""
 ACTIVATIONS = ("clamp", "table", "table-int16")
 """Entries that ExecuTorch leaves behind the TRANSPOSE of a window."""
 FIRST_INT32 = (-(1 << 20), 1 << 20)
@@ -75,7 +75,9 @@ def programs(draw: Draw, family: str) -> Program:
 
 
 def _step(draw: Draw, graph: TosaGraph, entry: TosaOperator, value: Value) -> Value:
-    """What an entry makes of a value; a window sometimes between two TRANSPOSEs, half of them with an activation."""
+    """What an entry makes of a value; one that multiplies sometimes between two TRANSPOSEs, half of these with an
+    activation behind.
+    """
     if entry.kind != "multiplies" or value.rank != 4 or not one_in(draw, 3):
         return entry.draw(draw, graph, value)
     result = entry.draw(draw, graph, graph.transpose(value, CHANNELS_LAST))

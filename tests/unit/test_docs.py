@@ -66,11 +66,11 @@ COMMANDS = [command for page in PAGES for command in read_commands(page.name, pa
 
 
 def environments():
-    """Environments in ``.tox/``: name -> their extras. The README's first command makes ``bootstrap``."""
+    """Environments in ``.tox/``: name -> their packages. The README's first command makes ``bootstrap``."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(ROOT / "tox.ini")
     return {"bootstrap": ""} | {
-        section.removeprefix("testenv:"): parser[section].get("extras", "")
+        section.removeprefix("testenv:"): " ".join(parser[section].get(key, "") for key in ("deps", "extras"))
         for section in parser.sections()
         if section.startswith("testenv:")
     }
@@ -88,14 +88,14 @@ def trouble(command, getoption):
     *environment, program = re.sub(r"^\.tox/(\w+)/bin/", r"\1 ", program).split()
     if not environments().keys() >= {*environment}:
         return f"tox.ini has no environment {environment[0]}"
-    extras = "".join(environments()[name] for name in environment)
+    packages = " ".join(environments()[name] for name in environment or ["fuzz"])
     match program:
         case "armdiff":
-            return armdiff_trouble(rest)
+            return armdiff_trouble(rest, packages)
         case "tox":
             return tox_trouble(rest)
         case "pytest":
-            return pytest_trouble(rest, extras, getoption)
+            return pytest_trouble(rest, packages, getoption)
         case "python":
             return module_trouble(rest)
         case name if name in PLAIN or (ROOT / name).is_file():
@@ -105,9 +105,12 @@ def trouble(command, getoption):
     return "nobody checks it; say in a comment what it needs"
 
 
-def armdiff_trouble(words):
+def armdiff_trouble(words, packages):
     if not words or words[0] not in VERBS:
         return f"armdiff has no verb {' '.join(words[:1])!r}"
+    mutates = "--from suite" in " ".join(words)
+    if (mutates or words[0] in ("bench", "suite")) and not has(packages, "pytest|dev"):
+        return f"{words[0]} needs pytest, which this environment does not have"
     try:
         main.get_command(None, words[0]).make_context(words[0], words[1:])
     except click.ClickException as error:
@@ -123,8 +126,13 @@ def tox_trouble(words):
     return f"tox.ini has no environment {absent[0]}" if absent else None
 
 
-def pytest_trouble(words, extras, getoption):
-    if "dev" not in extras:
+def has(packages, names):
+    """Is one of these, separated by ``|``, among the packages and extras of an environment?"""
+    return re.search(rf"\b({names})\b", packages)
+
+
+def pytest_trouble(words, packages, getoption):
+    if not has(packages, "dev"):
         return "pytest is in environments with the extra dev only"
     for word in words:
         if word.startswith("--"):
@@ -161,6 +169,8 @@ def test_a_command_that_takes_hours_says_so(command):
         ("armdiff fuzzz", "no verb 'fuzzz'"),
         ("armdiff", "no verb ''"),
         ("armdiff fuzz --tmie 8h", "--tmie"),
+        (".tox/et141/bin/armdiff bench", "needs pytest"),
+        (".tox/et141/bin/armdiff fuzz --from suite", "needs pytest"),
         (".tox/gone/bin/armdiff doctor", "no environment gone"),
         ("X=1 tox run -e gone", "no environment gone"),
         ("tox run-parallel -o -e lint,gone", "no environment gone"),

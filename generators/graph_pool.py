@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from generators.rules import Shape
 from generators.sizes import draw_any_shape, draw_shape, one_in, pick
 from harness.case.case import Constant, Graph, Input, Node, TensorType
+from harness.case.editing import renamed
 from harness.case.operators import Draw, Operator
 from harness.case.registry import operators
 
@@ -67,8 +68,8 @@ class GraphPool:
 
     def any_input(self) -> str:
         """A new input: an image or another float value as a rule, integers or truth values now and then."""
-        if one_in(self.draw, 20):
-            dtype = self.draw(st.sampled_from(("int64", "int32", "bool")))
+        if one_in(self.draw, 16):
+            dtype = self.draw(st.sampled_from(("int64", "int32", "int64", "int8", "bool")))
             return self.input(draw_shape(self.draw, self.draw(st.sampled_from((1, 2, 2, 3, 4)))), dtype)
         return self.input(draw_any_shape(self.draw))
 
@@ -99,6 +100,25 @@ class GraphPool:
         """Add a node that has one result; its name."""
         (name,) = self.add_all(operator, *inputs, **attributes)
         return name
+
+    def call(self, operator: str, result: TensorType, *args: Any) -> str:
+        """Add an ATen overload that has one result of this type; its name. A word among ``args`` is a value's name."""
+        given = [{"value": item} if isinstance(item, str) else item for item in args]
+        inputs = tuple(dict.fromkeys(item for item in args if isinstance(item, str)))
+        name = f"n{len(self.nodes)}"
+        attributes = {"args": given, "kwargs": {}}
+        self.nodes.append(Node(name=name, operator=operator, inputs=inputs, attributes=attributes, types=(result,)))
+        self.results[name] = (name,)
+        self.types[name] = result
+        self.used.update(inputs)
+        if self.loose.intersection(inputs):
+            self.loose.add(name)
+        return name
+
+    def buffer(self, shape: Shape) -> str:
+        """A new constant that the module registers as a buffer, so that operators may write into it."""
+        low, high = self.draw(RANGES)
+        return self.constant("random", shape, seed=self.draw(st.integers(0, 99)), low=low, high=high)
 
     def operand(self, wanted: TensorType, *, constants: bool = True) -> str:
         """A value of exactly this type: an existing one, a new input or a new constant."""
@@ -229,16 +249,9 @@ class GraphPool:
         used = [item for item in self.inputs if item.name in self.used]
         anew = {item.name: f"x{place}" for place, item in enumerate(used)}
         inputs = [msgspec.structs.replace(item, name=anew[item.name]) for item in used]
-        nodes = [
-            msgspec.structs.replace(node, inputs=tuple(anew.get(name, name) for name in node.inputs))
-            for node in self.nodes
-        ]
-        return Graph(
-            inputs=tuple(inputs),
-            constants=tuple(self.constants),
-            nodes=tuple(nodes),
-            outputs=tuple(outputs + self._extra_outputs(outputs)),
-        )
+        graph = Graph(inputs=tuple(inputs), constants=tuple(self.constants), nodes=tuple(self.nodes), outputs=())
+        wanted = tuple(outputs + self._extra_outputs(outputs))
+        return msgspec.structs.replace(renamed(graph, anew), outputs=wanted)
 
     def _extra_outputs(self, outputs: Sequence[str]) -> list[str]:
         """Sometimes a value that is used inside is returned, too, or an output twice."""

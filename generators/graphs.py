@@ -14,13 +14,16 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from generators import state
 from generators.graph_pool import GraphPool
 from generators.motifs import MOTIFS, Motif
-from generators.sizes import pick
+from generators.sizes import one_in, pick
 from harness.case.case import Graph
 from harness.case.operators import Draw
 
 MOST_NODES = 8
+STATE_ODDS = 24
+"""Of so many nodes one is the beginning of a step that keeps or writes state, where there is room for it."""
 
 
 @st.composite
@@ -69,5 +72,8 @@ def _free_nodes(draw: Draw, pool: GraphPool) -> None:
     """
     left = MOST_NODES - len(pool.nodes)
     if left > 0 and (draw(st.integers(0, left)) or not pool.nodes):
-        pool.free_node()
+        if left >= state.MOST_NODES and one_in(draw, STATE_ODDS):
+            state.step(pool)
+        else:
+            pool.free_node()
         draw(_free_nodes(pool))

@@ -2,8 +2,9 @@
 
 Operands broadcast; an operand may appear twice (``x + x``). With a number, the node has one
 operand, the attribute ``scalar`` and the ``side`` on which the number stands; without one,
-``scalar`` and ``side`` are null. ``where`` carries its comparison along: the condition is
-``a > threshold``.
+``scalar`` and ``side`` are null. ``add``, ``sub`` and ``mul`` also take integers, alone or with a
+float, which makes a float (int8 wraps around, as torch's does). ``where`` carries its comparison
+along: the condition is ``a > threshold``.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from generators.rules import Shape, broadcast, floats, is_float, number, one
+from generators.rules import Shape, broadcast, floats, is_float, number, one, typed
 from generators.sizes import BATCH, PLAIN, one_in, room, within
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
 
 SCALARS = st.sampled_from([1.0, 0.5, 2.0, -1.0, 0.1, 3, -0.25, 10.0])
+WHOLE_SCALARS = st.sampled_from([1, 2, -1, 10])
+NUMBERS = ("int8", "int16", "int32", "int64", "float32")
+"""Dtypes of numbers; of two the result has the one that stands later."""
+MOST_WHOLE = 16
+"""Integers of an operand stay below it, so that a few products do not leave int32."""
 SIDES = ("left", "right")
 ROUNDING_MODES = ("floor", "trunc")
 
@@ -55,29 +61,43 @@ def _infer_pair(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     return one(broadcast(*floats(types, 2)))
 
 
+def _is_number(type_: TensorType) -> bool:
+    return type_.dtype in NUMBERS
+
+
 def _infer_mixed(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     """Two values, or one value and a number."""
-    if "alpha" in attributes:
-        number(attributes, "alpha")
+    alpha = number(attributes, "alpha") if "alpha" in attributes else 1
     if attributes["scalar"] is None:
         require(attributes["side"] is None, "side is for a scalar")
-        return _infer_pair(types, attributes)
-    number(attributes, "scalar")
+        shape = broadcast(*typed(types, NUMBERS, NUMBERS))
+        dtype = max((type_.dtype for type_ in types), key=NUMBERS.index)
+        require(dtype == "float32" or isinstance(alpha, int), f"alpha {alpha} is no integer, as the operands are")
+        return one(shape, dtype=dtype)
+    scalar = number(attributes, "scalar")
     if attributes["side"] not in SIDES:
         raise ShapeError(f"side is {attributes['side']!r}, not left or right")
-    require(attributes.get("alpha", 1) == 1, "alpha is for two values")
-    return one(*floats(types, 1))
+    require(alpha == 1, "alpha is for two values")
+    (shape,) = typed(types, NUMBERS)
+    return one(shape, dtype=types[0].dtype if isinstance(scalar, int) else "float32")
 
 
 def _draw_mixed(draw: Draw, pool: Pool, name: str) -> Choice:
+    type_ = pool.type_of(name)
     if one_in(draw, 3):
-        return Choice((name,), {"scalar": draw(SCALARS), "side": draw(st.sampled_from(SIDES))})
-    return Choice(_draw_two(draw, pool, name), {"scalar": None, "side": None})
+        scalars = SCALARS if is_float(type_) else WHOLE_SCALARS
+        return Choice((name,), {"scalar": draw(scalars), "side": draw(st.sampled_from(SIDES))})
+    if is_float(type_) and not one_in(draw, 24):
+        return Choice(_draw_two(draw, pool, name), {"scalar": None, "side": None})
+    wanted = TensorType(type_.shape[-1:], draw(st.sampled_from(["int64", "int32"]))) if is_float(type_) else type_
+    other = name if wanted == type_ and one_in(draw, 3) else pool.indices(wanted, MOST_WHOLE)
+    return Choice((name, other), {"scalar": None, "side": None})
 
 
 def _draw_sum(draw: Draw, pool: Pool, name: str) -> Choice:
     choice = _draw_mixed(draw, pool, name)
-    two = choice.attributes["scalar"] is None
+    real = all(is_float(pool.type_of(item)) for item in choice.inputs)
+    two = choice.attributes["scalar"] is None and real
     alpha = draw(st.sampled_from([2, 0.5, -1])) if two and one_in(draw, 12) else 1
     return Choice(choice.inputs, {**choice.attributes, "alpha": alpha})
 
@@ -170,7 +190,7 @@ OPERATORS = (
     Operator(
         "add",
         "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        is_float,
+        _is_number,
         _draw_sum,
         _infer_mixed,
         call=_call_mixed("add", "+"),
@@ -180,7 +200,7 @@ OPERATORS = (
     Operator(
         "sub",
         "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        is_float,
+        _is_number,
         _draw_sum,
         _infer_mixed,
         call=_call_mixed("sub", "-"),
@@ -190,7 +210,7 @@ OPERATORS = (
     Operator(
         "mul",
         "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
-        is_float,
+        _is_number,
         _draw_mixed,
         _infer_mixed,
         call=_call_mixed("mul", "*"),

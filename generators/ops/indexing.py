@@ -1,4 +1,4 @@
-"""Operators that take elements by index: embedding, gather, index_select, index, index_put and the scatters.
+"""Operators that take elements by index: embedding, gather and its kin, index_put and the scatters.
 
 Indices are integer inputs or constants (``Pool.indices``), int64 as torch wants them, int32 where it
 takes both. ``below`` of each entry says which size bounds them.
@@ -103,6 +103,28 @@ def _draw_gather(draw: Draw, pool: Pool, name: str) -> Choice:
 
 def _call_gather(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
     return f"torch.gather({operands[0]}, {attributes['dim']!r}, {operands[1]})"
+
+
+def _infer_along_dim(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    """Outside the dimension that is chosen from, shape and index broadcast."""
+    shape, index = typed(types, "float32", LONG)
+    require(len(index) == len(shape), f"ranks {len(shape)} and {len(index)} differ")
+    require(len(shape) >= 1, "cannot choose from a scalar")
+    axis = axis_of(integer(attributes, "dim"), len(shape))
+    return one(replaced(broadcast(replaced(shape, axis, 1), replaced(index, axis, 1)), axis, index[axis]))
+
+
+def _draw_along_dim(draw: Draw, pool: Pool, name: str) -> Choice:
+    shape = pool.type_of(name).shape
+    dim = draw_dim(draw, len(shape))
+    axis = dim % len(shape)
+    count = draw(st.sampled_from(within(PLAIN, room(replaced(shape, axis, 1)))))
+    wanted = replaced((1,) * len(shape) if one_in(draw, 2) else shape, axis, count)
+    return Choice((name, pool.indices(TensorType(wanted, "int64"), shape[axis])), {"dim": dim})
+
+
+def _call_along_dim(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
+    return f"torch.take_along_dim({operands[0]}, {operands[1]}, {attributes['dim']!r})"
 
 
 def _infer_index_put(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
@@ -227,6 +249,17 @@ OPERATORS = (
         below=_size_of_dim,
         attributes=_DIM,
         tags=_RARE,
+    ),
+    Operator(
+        "take_along_dim",
+        "aten::take_along_dim(Tensor self, Tensor indices, int? dim) -> Tensor",
+        ranked(1),
+        _draw_along_dim,
+        _infer_along_dim,
+        call=_call_along_dim,
+        below=_size_of_dim,
+        attributes=_DIM,
+        tags=frozenset({"kin"}),
     ),
     Operator(
         "index_put",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from generators.rules import axis_of, flag, floats, integer, is_float, one, ranked, replaced
+from generators.rules import axis_of, flag, floats, integer, is_float, one, ranked, replaced, typed
 from generators.sizes import draw_dim, one_in
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
@@ -66,7 +66,7 @@ def _batch(types: Types, attributes: Attributes) -> str:
     return f"nn.BatchNorm{max(1, types[0].rank - 2)}d({types[0].shape[1]}, affine={attributes['affine']!r})"
 
 
-def _infer_along(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+def infer_along(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     """A reduction of one dimension."""
     (shape,) = floats(types, 1)
     axis = axis_of(integer(attributes, "dim"), len(shape))
@@ -74,18 +74,25 @@ def _infer_along(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
     return one(replaced(shape, axis, 1) if keep and shape else (*shape[:axis], *shape[axis + 1 :]))
 
 
-def _draw_along(draw: Draw, pool: Pool, name: str) -> Choice:
+def draw_along(draw: Draw, pool: Pool, name: str) -> Choice:
     rank = pool.type_of(name).rank
     return Choice((name,), {"dim": draw_dim(draw, rank), "keepdim": rank == 1 or draw(st.booleans())})
 
 
 def _infer_varied(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     integer(attributes, "correction")
-    return _infer_along(types, attributes)
+    return infer_along(types, attributes)
+
+
+def _infer_place(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    """A place along one dimension, of floats or of int8."""
+    (shape,) = typed(types, ("float32", "int8"))
+    (result,) = infer_along([TensorType(shape)], attributes)
+    return one(result.shape, dtype="int64")
 
 
 def _draw_varied(draw: Draw, pool: Pool, name: str) -> Choice:
-    choice = _draw_along(draw, pool, name)
+    choice = draw_along(draw, pool, name)
     most = min(1, pool.type_of(name).shape[choice.attributes["dim"]] - 1)
     return Choice(choice.inputs, {**choice.attributes, "correction": draw(st.integers(0, most))})
 
@@ -95,8 +102,8 @@ def _reduction(name: str, signature: str, text: str) -> Operator:
         name,
         signature,
         ranked(1),
-        _draw_along,
-        _infer_along,
+        draw_along,
+        infer_along,
         call=lambda operands, attributes, types: text.format(operands[0], **attributes),
         attributes={"dim": "the dimension that is reduced", "keepdim": "it stays with size 1"},
         tags=frozenset({"reduction", "kin"}),
@@ -185,9 +192,9 @@ OPERATORS = (
     Operator(
         "argmax",
         "aten::argmax(Tensor self, int? dim, bool keepdim) -> Tensor",
-        ranked(1),
-        _draw_along,
-        lambda types, attributes: one(_infer_along(types, attributes)[0].shape, dtype="int64"),
+        lambda type_: type_.dtype in ("float32", "int8") and type_.rank >= 1,
+        draw_along,
+        _infer_place,
         call=lambda operands, attributes, types: "torch.argmax({}, dim={dim}, keepdim={keepdim})".format(
             operands[0], **attributes
         ),

@@ -37,13 +37,16 @@ class Pool(Protocol):
     """What an operator's strategy may use of the graph drawn so far.
 
     ``operand`` returns the name of a value of exactly this type: one that exists already, or a
-    new input, or a new constant (``constants=False`` forbids the last). ``indices`` returns the
+    new input, or a new constant (``constants=False`` forbids the last). ``draw_constant`` returns
+    the name of a new float constant, such as a weight. ``indices`` returns the
     name of an integer input, or of a constant whose values are from 0 to below a bound.
     """
 
     def type_of(self, name: str) -> TensorType: ...
 
     def operand(self, wanted: TensorType, *, constants: bool = True) -> str: ...
+
+    def draw_constant(self, shape: tuple[int, ...]) -> str: ...
 
     def indices(self, wanted: TensorType, below: int) -> str: ...
 

@@ -23,7 +23,7 @@ from harness.case.case import Graph, Node, TensorType
 from harness.case.checking import value_types
 from harness.case.operators import Operator, ShapeError
 from harness.case.registry import operators
-from tests.unit.test_operators import every_operator, quick, single_nodes
+from tests.unit.test_operators import quick, single_nodes
 
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, ZeroDivisionError, AssertionError)
 
@@ -164,7 +164,11 @@ def test_shape_rule_has_torchs_borders(name: str) -> None:
     assert outcomes == {True, False}
 
 
-@every_operator
+UNCHECKED = {"lstm", "gru"}
+"""torch does not compare shapes of a cell's weights: it dies, or reads what lies behind them."""
+
+
+@pytest.mark.parametrize("name", sorted(operators().keys() - UNCHECKED))
 def test_shape_rule_refuses_what_torch_refuses(name: str) -> None:
     entry = operators()[name]
 

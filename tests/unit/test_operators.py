@@ -39,7 +39,7 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-SOURCES = ("float32", "int64", "int32", "bool")
+SOURCES = ("float32", "int64", "int32", "int8", "bool")
 
 
 def _may_accept(entry: Operator, rank: int, dtype: str) -> bool:

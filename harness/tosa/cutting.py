@@ -48,10 +48,10 @@ def outputs(program: Program) -> Iterator[Program]:
 
 def freed(program: Program) -> Iterator[Program]:
     """A constant that is computed with becomes an input, for one output alone: a program must have an input, and the
-    one that it has may be there for nothing else.
+    one that it has may be there for nothing else. Weights of int4 stay: no input has that type.
     """
     for item in program.tensors:
-        if item.data is not None and item.dtype != SHAPE:
+        if item.data is not None and item.dtype not in (SHAPE, "INT4"):
             held = _given(program, item.name, WIDE)
             found = [_with_outputs(held, (wanted,)) for wanted in program.outputs]
             yield from (one for one in found if item.name in one.inputs)

@@ -6,7 +6,7 @@ import pytest
 from generators.programs import draw_programs
 from harness.case.place import Place, PlacedOperator
 from harness.tosa.bystanders import without_bystanders
-from harness.tosa.cutting import WIDE, exchanged, freed, shortcuts
+from harness.tosa.cutting import WIDE, exchanged, freed, replaced, shortcuts
 from harness.tosa.program import Fill, Operator, Program, Tensor, problem
 from harness.tosa.resizing import resized
 from harness.tosa.simplifying import CUTS, candidates, canonical, dtypes, measure, moved, plainer, ranks
@@ -87,6 +87,7 @@ def test_a_constant_becomes_the_input_where_the_one_that_there_is_has_nothing_to
     assert (found.ops, found.inputs, found.outputs) == (("REVERSE",), ("c",), ("r",))
     assert (found.by_name["c"].data, found.by_name["c"].span) == (None, WIDE)
     assert candidates(msgspec.structs.replace(found, inputs=("c",)), freed) == []
+    assert candidates(replaced(program, "c", dtype="INT4"), freed) == []  # numpy has no such inputs
 
 
 def test_a_constant_that_is_computed_with_and_the_input_change_places():

@@ -25,7 +25,7 @@ from harness.case.sampling import evaluation_inputs
 from harness.compat.states import operator_name
 from tests.annotated import ANNOTATED
 
-PROGRAMS = 5
+PROGRAMS = 6
 _SHAPES = ((1, 4, 6, 6), (2, 4, 6), (4, 4), (4,), (1, 4, 3, 6, 6))
 
 CONSTANT = (
@@ -55,9 +55,6 @@ SUPPORTED_EXCUSES = {
     "aten.eye": CONSTANT,
     "aten.split_copy": FORM,
     "aten.floor_divide": "of floats div with rounding_mode, which is drawn; of integers no drawn module divides",
-    **dict.fromkeys(
-        ("aten.max", "aten.min"), "with a dimension, for float programs only: two results, one of them indices"
-    ),
     **dict.fromkeys(
         (
             f"quantized_decomposed.{verb}_{by}"

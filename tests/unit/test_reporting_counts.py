@@ -61,9 +61,14 @@ def test_drawn_graphs_reach_nothing_beyond_the_universe(tmp_path):
     made = report(tmp_path, cases)
     empty = report(tmp_path / "empty")
     for what in ("operators", "constant kinds", "calibration kinds", "recipe words"):
-        assert set(reach(made, what).counts) == set(reach(empty, what).counts), what
+        assert registered(reach(made, what).counts) == set(reach(empty, what).counts), what
         assert any(reach(made, what).counts.values())
-    assert made.coverage.pairs.rows == empty.coverage.pairs.rows
+    assert registered(made.coverage.pairs.rows) == set(empty.coverage.pairs.rows)
+
+
+def registered(names):
+    """Without the ATen overloads of steps that write (``generators.state``), which no entry is about."""
+    return {name for name in names if not name.startswith("aten.")}
 
 
 def test_the_words_of_the_universe_are_those_that_are_drawn():

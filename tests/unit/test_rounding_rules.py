@@ -213,3 +213,16 @@ def test_a_function_that_cancels_may_be_off_by_epsilons_of_its_argument():
     in_float32 = float(torch.nn.functional.gelu(value.float()))
     assert float(result.low) <= in_float32 <= float(result.high)
     assert float(result.high - result.low) < 5e-5 / 50  # steps
+
+
+def test_rows_of_a_cache_that_are_written_lie_where_the_source_lies():
+    rng = np.random.default_rng(0)
+    cache, source = _interval(rng, (3, 2)), _interval(rng, (1, 2))
+    before = cache.low.clone()
+    call = Call(ATEN.index_copy_.default, (cache, 0, torch.tensor([1]), source), {})
+    result = RULES[base_name(call.overload)](call)
+    for end in ("low", "high"):
+        wanted = getattr(cache, end).clone()
+        wanted[1] = getattr(source, end)[0]
+        assert torch.equal(getattr(result, end), wanted)
+    assert torch.equal(cache.low, before)  # the operand is as it was

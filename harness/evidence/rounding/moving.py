@@ -70,5 +70,6 @@ RULES: dict[str, Rule] = {
     **{f"aten.{name}": casting for name in ("to", "_to_copy")},
     "aten.copy_": copying,
     "aten.copy": copying,
+    "aten.index_copy_": moving,
     "dim_order_ops._to_dim_order_copy": casting,
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from generators.rules import axis_of, broadcast, flag, floats, integer, is_float, one, replaced, typed
+from generators.rules import axis_of, broadcast, flag, floats, integer, is_float, one, replaced
 from generators.sizes import BUDGET, one_in, pick
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
@@ -36,22 +36,6 @@ def _draw_sdpa(draw: Draw, pool: Pool, name: str) -> Choice:
 
 def _call_sdpa(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
     return f"F.scaled_dot_product_attention({', '.join(operands)}, is_causal={attributes['causal']!r})"
-
-
-def _infer_masked(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
-    require(len(types) == 4, f"takes 4 operands, not {len(types)}")
-    (result,) = _infer_sdpa(types[:3], {"causal": False})
-    (mask,) = typed(types[3:], "bool")
-    wanted = (*result.shape[:-1], types[1].shape[-2])
-    require(len(mask) >= 2 or len(wanted) < 4, "a mask of rank 1 is for fewer than 4 dimensions")
-    require(broadcast(mask, wanted) == wanted, f"mask {list(mask)} does not expand to {list(wanted)}")
-    return (result,)
-
-
-def _draw_masked(draw: Draw, pool: Pool, name: str) -> Choice:
-    operands = _draw_sdpa(draw, pool, name).inputs
-    length = pool.type_of(name).shape[-2]
-    return Choice((*operands, pool.operand(TensorType((length, length), "bool"))))
 
 
 def _attends(type_: TensorType) -> bool:
@@ -110,15 +94,6 @@ OPERATORS = (
         call=_call_sdpa,
         attributes={"causal": "a query sees no later key"},
         tags=frozenset({"product", "rare"}),
-    ),
-    Operator(
-        "sdpa_masked",
-        "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor attn_mask) -> Tensor",
-        _attends,
-        _draw_masked,
-        _infer_masked,
-        call=lambda operands, attributes, types: f"F.scaled_dot_product_attention({', '.join(operands)})",
-        tags=frozenset({"product", "kin"}),
     ),
     Operator(
         "multihead_attention",

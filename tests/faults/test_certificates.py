@@ -60,7 +60,7 @@ def test_widening_the_dtype_without_telling_the_parent_is_refused(pool, tmp_path
     assert "buffers/output-dtype-differs" in kinds(made.shown[0].corrected)
 
 
-@pytest.mark.parametrize(("name", "seed", "graphs"), [("skips_dequantizing", 7, 5), ("swaps_list_order", 12, 12)])
+@pytest.mark.parametrize(("name", "seed", "graphs"), [("skips_dequantizing", 2, 5), ("swaps_list_order", 12, 12)])
 def test_what_mends_its_own_case_and_breaks_others_is_refused_with_a_small_counterexample(
     name, seed, graphs, pool, tmp_path
 ):

@@ -25,7 +25,8 @@ from harness.case.sampling import evaluation_inputs
 from harness.compat.states import operator_name
 from tests.annotated import ANNOTATED
 
-PROGRAMS = 5
+PROGRAMS = 8
+"""So many that Hypothesis has enough bytes for the entries of each."""
 _SHAPES = ((1, 4, 6, 6), (2, 4, 6), (2, 2, 4), (4, 4), (4,), (1, 4, 3, 6, 6))
 
 CONSTANT = (

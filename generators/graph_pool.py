@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from generators.rules import Shape
 from generators.sizes import draw_any_shape, draw_shape, one_in, pick
+from harness.case.aten import referenced
 from harness.case.case import Constant, Graph, Input, Node, TensorType
 from harness.case.editing import renamed
 from harness.case.operators import Draw, Operator
@@ -87,14 +88,7 @@ class GraphPool:
         entry = operators()[operator]
         node = Node(name=f"n{len(self.nodes)}", operator=operator, inputs=inputs, attributes=attributes)
         types = entry.infer([self.types[name] for name in inputs], attributes)
-        names = result_names(node.name, len(types))
-        self.nodes.append(node)
-        self.results[node.name] = names
-        self.types.update(zip(names, types, strict=True))
-        self.used.update(inputs)
-        if "strided" in entry.tags or self.loose.intersection(inputs):
-            self.loose.update(names)
-        return names
+        return self._append(node, types, strided="strided" in entry.tags)
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node that has one result; its name."""
@@ -104,16 +98,25 @@ class GraphPool:
     def call(self, operator: str, result: TensorType, *args: Any) -> str:
         """Add an ATen overload that has one result of this type; its name. A word among ``args`` is a value's name."""
         given = [{"value": item} if isinstance(item, str) else item for item in args]
-        inputs = tuple(dict.fromkeys(item for item in args if isinstance(item, str)))
-        name = f"n{len(self.nodes)}"
-        attributes = {"args": given, "kwargs": {}}
-        self.nodes.append(Node(name=name, operator=operator, inputs=inputs, attributes=attributes, types=(result,)))
-        self.results[name] = (name,)
-        self.types[name] = result
-        self.used.update(inputs)
-        if self.loose.intersection(inputs):
-            self.loose.add(name)
+        node = Node(
+            name=f"n{len(self.nodes)}",
+            operator=operator,
+            inputs=tuple(referenced(given)),
+            attributes={"args": given, "kwargs": {}},
+            types=(result,),
+        )
+        (name,) = self._append(node, (result,))
         return name
+
+    def _append(self, node: Node, types: Sequence[TensorType], *, strided: bool = False) -> tuple[str, ...]:
+        names = result_names(node.name, len(types))
+        self.nodes.append(node)
+        self.results[node.name] = names
+        self.types.update(zip(names, types, strict=True))
+        self.used.update(node.inputs)
+        if strided or self.loose.intersection(node.inputs):
+            self.loose.update(names)
+        return names
 
     def buffer(self, shape: Shape) -> str:
         """A new constant that the module registers as a buffer, so that operators may write into it."""
@@ -180,8 +183,7 @@ class GraphPool:
                 axes = [axis for axis, size in enumerate(shape) if size > 1]
                 return self.constant(kind, shape, start=low, stop=high, dim=draw(st.sampled_from(axes)))
             case "random":
-                low, high = draw(RANGES)
-                return self.constant(kind, shape, seed=draw(st.integers(0, 99)), low=low, high=high)
+                return self.buffer(shape)
             case "literal":
                 return self.constant(kind, shape, values=[draw(NUMBERS) for _ in range(elements)])
         return self.constant(kind, shape)

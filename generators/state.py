@@ -10,11 +10,11 @@ To add one: write a function that takes the pool and a float value of rank 1 or 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from hypothesis import strategies as st
 
 from generators.graph_pool import GraphPool
+from generators.motifs import combine
 from generators.rules import is_float, replaced
 from generators.sizes import between, draw_dim, one_in, pick
 from harness.case.case import TensorType, maker_of
@@ -36,13 +36,13 @@ def accumulator(pool: GraphPool, source: str) -> None:
     if one_in(pool.draw, 3):
         state = pool.call("aten.mul_.Tensor", type_, state, pool.draw(st.sampled_from(RATES)))
         if one_in(pool.draw, 2):  # a state that goes its way whatever comes in
-            _sum(pool, source, state)
+            combine(pool, "add", source, state)
             return
     written = pool.call(pool.draw(st.sampled_from(_WRITERS)), type_, state, source)
     if one_in(pool.draw, 2):
         written = pool.call("aten.add_.Tensor", type_, written, 1.0)
     if not one_in(pool.draw, 3):
-        _sum(pool, source, written)
+        combine(pool, "add", source, written)
 
 
 def counter(pool: GraphPool, source: str) -> None:
@@ -51,7 +51,7 @@ def counter(pool: GraphPool, source: str) -> None:
     state = pool.constant("literal", type_.shape, dtype="int64", values=[0] * type_.elements)
     written = pool.call("aten.copy_.default", type_, state, pool.call("aten.add.Tensor", type_, state, 1))
     real = pool.call("aten.to.dtype", TensorType(type_.shape), written, {"dtype": "float32"})
-    _sum(pool, source, real)
+    combine(pool, "add", source, real)
 
 
 def cache(pool: GraphPool, source: str) -> None:
@@ -65,7 +65,7 @@ def cache(pool: GraphPool, source: str) -> None:
     type_ = pool.type_of(state)
     written = pool.call("aten.index_copy_.default", type_, state, 0, index, source)
     if count == 1 and not one_in(pool.draw, 3):
-        _sum(pool, source, written)
+        combine(pool, "add", source, written)
 
 
 def part(pool: GraphPool, source: str) -> None:
@@ -95,10 +95,5 @@ def step(pool: GraphPool) -> None:
 
 
 def _is_fresh(pool: GraphPool, name: str) -> bool:
-    makers: dict[str, Any] = {node.name: operators().get(node.operator) for node in pool.nodes}
-    entry = makers.get(maker_of(name))
+    entry = next((operators().get(node.operator) for node in pool.nodes if node.name == maker_of(name)), None)
     return entry is not None and bool(entry.tags & _FRESH)
-
-
-def _sum(pool: GraphPool, source: str, other: str) -> None:
-    pool.add("add", source, other, scalar=None, side=None, alpha=1)

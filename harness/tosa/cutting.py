@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from harness.tosa.inputs import INPUT_TYPES
 from harness.tosa.program import SHAPE, Attribute, Fill, Operator, Program, parameters, pruned
 from harness.tosa.resizing import resized
 
@@ -48,10 +49,10 @@ def outputs(program: Program) -> Iterator[Program]:
 
 def freed(program: Program) -> Iterator[Program]:
     """A constant that is computed with becomes an input, for one output alone: a program must have an input, and the
-    one that it has may be there for nothing else. Weights of int4 stay: no input has that type.
+    one that it has may be there for nothing else.
     """
     for item in program.tensors:
-        if item.data is not None and item.dtype not in (SHAPE, "INT4"):
+        if item.data is not None and item.dtype in INPUT_TYPES:
             held = _given(program, item.name, WIDE)
             found = [_with_outputs(held, (wanted,)) for wanted in program.outputs]
             yield from (one for one in found if item.name in one.inputs)
@@ -60,6 +61,8 @@ def freed(program: Program) -> Iterator[Program]:
 def before(program: Program) -> Iterator[Program]:
     """A result becomes an input, the last ones first: everything before it goes."""
     for step in reversed(program.operators[:-1]):
+        if program.by_name[step.outputs[0]].dtype not in INPUT_TYPES:
+            continue
         if step.outputs[0] not in program.outputs or program.readers(step.outputs[0]):
             yield _as_input(program, step, WIDE)
             if program.by_name[step.outputs[0]].dtype in _RANGED:

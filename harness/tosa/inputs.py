@@ -17,6 +17,8 @@ from harness.locate.divergence.draws import Draw
 from harness.tosa.program import Program, Tensor
 
 _NUMPY = {"BOOL": "?", "INT8": "i1", "INT16": "i2", "INT32": "i4", "INT48": "i8"}
+INPUT_TYPES = frozenset(_NUMPY)
+"""What an input may have: int4 is for weights alone."""
 Values = NDArray[np.int64]
 
 

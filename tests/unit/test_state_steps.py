@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generators import state
@@ -18,12 +18,10 @@ from harness.case.aten import changed_state, written_values
 from harness.case.building import module_of
 from harness.case.case import Case, Distribution, Graph, Seeds
 from harness.case.checking import check_case
+from tests.unit.test_operators import quick
 
 Step = Callable[[GraphPool, str], None]
 every_step = pytest.mark.parametrize("step", state.STEPS, ids=lambda step: step.__name__)
-quick = settings(
-    max_examples=25, database=None, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
 
 
 def case_of(graph: Graph) -> Case:
@@ -50,7 +48,7 @@ def drawn(draw: Any, step: Step) -> Case:
 
 @every_step
 def test_a_step_is_a_graph_that_torch_runs(step: Step) -> None:
-    @quick
+    @quick(25)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         case = drawn(data.draw, step)
@@ -69,7 +67,7 @@ def test_a_step_is_a_graph_that_torch_runs(step: Step) -> None:
 
 @every_step
 def test_what_is_written_is_state_or_a_computed_value(step: Step) -> None:
-    @quick
+    @quick(25)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         graph = drawn(data.draw, step).graph

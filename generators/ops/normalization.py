@@ -16,6 +16,9 @@ from generators.sizes import draw_dim, one_in
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
+ALONG = {"dim": "the dimension that is reduced", "keepdim": "it stays with size 1"}
+"""Attributes of a reduction of one dimension."""
+
 
 def _infer_layer(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (shape,) = floats(types, 1)
@@ -105,7 +108,7 @@ def _reduction(name: str, signature: str, text: str) -> Operator:
         draw_along,
         infer_along,
         call=lambda operands, attributes, types: text.format(operands[0], **attributes),
-        attributes={"dim": "the dimension that is reduced", "keepdim": "it stays with size 1"},
+        attributes=ALONG,
         tags=frozenset({"reduction", "kin"}),
     )
 
@@ -126,8 +129,7 @@ def _spread(name: str) -> Operator:
         _infer_varied,
         call=call,
         attributes={
-            "dim": "the dimension that is reduced",
-            "keepdim": "it stays with size 1",
+            **ALONG,
             "correction": "what the divisor is less than the count",
         },
         tags=frozenset({"reduction", "kin"}),
@@ -198,7 +200,7 @@ OPERATORS = (
         call=lambda operands, attributes, types: "torch.argmax({}, dim={dim}, keepdim={keepdim})".format(
             operands[0], **attributes
         ),
-        attributes={"dim": "the dimension that is reduced", "keepdim": "it stays with size 1"},
+        attributes=ALONG,
         tags=frozenset({"reduction", "kin"}),
     ),
     Operator(

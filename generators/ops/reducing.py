@@ -6,18 +6,15 @@ torch does not say which place it is. ``total`` leaves a scalar, a value of rank
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hypothesis import strategies as st
 
-from generators.ops.normalization import draw_along, infer_along
+from generators.ops.normalization import ALONG, draw_along, infer_along
 from generators.rules import floats, is_float, number, one, ranked, written
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
 
 ORDERS = st.sampled_from([1.0, 3.0])
 """2 is what ``norm`` computes."""
-_ALONG = {"dim": "the dimension that is reduced", "keepdim": "it stays with size 1"}
 _TAGS = frozenset({"reduction", "kin"})
 
 
@@ -42,17 +39,14 @@ def _infer_total(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
 
 
 def _extreme(name: str) -> Operator:
-    def call(operands: Sequence[str], attributes: Attributes, types: Types) -> str:
-        return f"torch.{name}({operands[0]}, dim={attributes['dim']!r}, keepdim={attributes['keepdim']!r})"
-
     return Operator(
         name,
         f"aten::{name}.dim(Tensor self, int dim, bool keepdim) -> (Tensor values, Tensor indices)",
         ranked(1),
         draw_along,
         _infer_extreme,
-        call=call,
-        attributes=_ALONG,
+        call=written(f"torch.{name}({{0}}, dim={{dim}}, keepdim={{keepdim}})"),
+        attributes=ALONG,
         tags=_TAGS,
     )
 
@@ -67,7 +61,7 @@ OPERATORS = (
         _draw_order,
         _infer_order,
         call=written("torch.linalg.vector_norm({0}, {order}, dim={dim}, keepdim={keepdim})"),
-        attributes={**_ALONG, "order": "the exponent, 1 or more"},
+        attributes={**ALONG, "order": "the exponent, 1 or more"},
         tags=_TAGS,
     ),
     Operator(

@@ -24,6 +24,11 @@ def is_float(type_: TensorType) -> bool:
     return type_.dtype == "float32"
 
 
+def typed_as(*dtypes: str) -> Callable[[TensorType], bool]:
+    """Accepts operands of these dtypes."""
+    return lambda type_: type_.dtype in dtypes
+
+
 def ranked(least: int, most: int = MOST_RANK) -> Callable[[TensorType], bool]:
     """Accepts float operands of these ranks."""
     return lambda type_: is_float(type_) and least <= type_.rank <= most

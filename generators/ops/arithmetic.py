@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from generators.rules import Shape, broadcast, floats, is_float, number, one, typed
+from generators.rules import Shape, broadcast, floats, is_float, number, one, typed, typed_as
 from generators.sizes import BATCH, PLAIN, one_in, room, within
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, ShapeError, Types, require
@@ -59,10 +59,6 @@ def _draw_two(draw: Draw, pool: Pool, name: str) -> tuple[str, str]:
 
 def _infer_pair(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     return one(broadcast(*floats(types, 2)))
-
-
-def _is_number(type_: TensorType) -> bool:
-    return type_.dtype in NUMBERS
 
 
 def _infer_mixed(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
@@ -190,7 +186,7 @@ OPERATORS = (
     Operator(
         "add",
         "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        _is_number,
+        typed_as(*NUMBERS),
         _draw_sum,
         _infer_mixed,
         call=_call_mixed("add", "+"),
@@ -200,7 +196,7 @@ OPERATORS = (
     Operator(
         "sub",
         "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        _is_number,
+        typed_as(*NUMBERS),
         _draw_sum,
         _infer_mixed,
         call=_call_mixed("sub", "-"),
@@ -210,7 +206,7 @@ OPERATORS = (
     Operator(
         "mul",
         "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
-        _is_number,
+        typed_as(*NUMBERS),
         _draw_mixed,
         _infer_mixed,
         call=_call_mixed("mul", "*"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from generators.ops.comparison import INTEGERS
-from generators.rules import broadcast, integer, one, typed
+from generators.rules import broadcast, integer, one, typed, typed_as
 from generators.sizes import one_in
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
@@ -20,10 +20,6 @@ MOST_SHIFT = 8
 _DTYPES = ("bool", *INTEGERS)
 _ATTRIBUTES = {"number": "a number, or null with two operands"}
 _TAGS = frozenset({"elementwise", "bitwise"})
-
-
-def _takes(*dtypes: str) -> Callable[[TensorType], bool]:
-    return lambda type_: type_.dtype in dtypes
 
 
 def _infer(dtypes: tuple[str, ...]) -> Callable[[Types, Attributes], tuple[TensorType, ...]]:
@@ -68,7 +64,7 @@ def _binary(name: str, sign: str) -> Operator:
     return Operator(
         name,
         f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
-        _takes(*_DTYPES),
+        typed_as(*_DTYPES),
         _draw(64),
         _infer(_DTYPES),
         call=_call(sign, name),
@@ -81,7 +77,7 @@ def _shift(name: str, sign: str) -> Operator:
     return Operator(
         name,
         f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
-        _takes(*INTEGERS),
+        typed_as(*INTEGERS),
         _draw(MOST_SHIFT),
         _infer(INTEGERS),
         call=_call(sign, name),
@@ -105,7 +101,7 @@ OPERATORS = (
     Operator(
         "bitwise_not",
         "aten::bitwise_not(Tensor self) -> Tensor",
-        _takes(*_DTYPES),
+        typed_as(*_DTYPES),
         lambda draw, pool, name: Choice((name,)),
         _infer_not,
         call=lambda operands, attributes, types: f"torch.bitwise_not({operands[0]})",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from generators.ops.arithmetic import draw_partner
-from generators.rules import axes_of, broadcast, flag, floats, integers, is_float, number, one, typed
+from generators.rules import axes_of, broadcast, flag, floats, integers, is_float, number, one, typed, typed_as
 from generators.sizes import one_in
 from harness.case.case import Attributes, TensorType
 from harness.case.operators import Choice, Draw, Operator, Pool, Types, require
@@ -180,10 +180,6 @@ def _calling(text: str) -> Callable[[Sequence[str], Attributes, Types], str]:
     return lambda operands, attributes, types: text.format(operands[0])
 
 
-def _castable(type_: TensorType) -> bool:
-    return type_.dtype in _CASTABLE
-
-
 OPERATORS = (
     *(_comparison(name) for name in ("gt", "ge", "lt", "le", "eq", "ne")),
     *(_logical(name) for name in ("logical_and", "logical_or", "logical_xor")),
@@ -220,7 +216,7 @@ OPERATORS = (
     Operator(
         "to_float",
         "aten::to.dtype(Tensor self, ScalarType dtype) -> Tensor",
-        _castable,
+        typed_as(*_CASTABLE),
         _plain,
         _infer_cast,
         call=_calling("{}.to(torch.float32)"),

@@ -64,11 +64,14 @@ def _importable(module: str) -> bool:
         return False
 
 
-def leg_checks() -> list[Check]:
+def leg_checks(versions: Mapping[str, str] | None = None) -> list[Check]:
     """One check a leg: can it run for at least one target of its own? And what Arm's FVPs and VGF lack."""
+    versions = installed() if versions is None else versions
     checks = []
     for leg in legs().values():
-        reasons = [leg.skip(parse_target(name)) for name in leg.examples]
+        absent = [name for name in PACKAGES if name in leg.needs.split() and name not in versions]
+        reasons: list[str | None] = [f"{name} is not installed" for name in absent]
+        reasons = reasons or [leg.skip(parse_target(name)) for name in leg.examples]
         ok = any(reason is None for reason in reasons)
         checks.append(
             Check(

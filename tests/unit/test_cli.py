@@ -77,6 +77,14 @@ def test_a_missing_package_is_status_3_with_the_command_to_run(monkeypatch):
         assert "executorch" in result.output
 
 
+def test_doctor_calls_no_leg_fit_whose_package_is_missing(monkeypatch):
+    monkeypatch.setattr("harness.pipeline.doctor.installed", lambda: {"torch": "2.13.0"})
+    checks = {item["name"]: item for item in json.loads(run("doctor", "--json", "-").stdout)["checks"]}
+    assert checks["leg eager"]["ok"]
+    assert checks["leg quantized-eager"]["what"] == "torchao is not installed"
+    assert checks["leg tosa-reference"]["what"] == "tosa-tools is not installed"
+
+
 def test_doctor_explains_every_leg_that_cannot_run():
     result = run("doctor", "--json", "-")
     checks = {item["name"]: item for item in json.loads(result.stdout)["checks"]}

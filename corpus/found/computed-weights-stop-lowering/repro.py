@@ -1,4 +1,4 @@
-"""A linear or convolution whose weights or bias are computed is delegated, and lowering raises
+"""A linear, convolution or LSTM whose weights or bias the model computes or fills is delegated, and lowering raises
 
 Needs executorch 1.5.1, torch 2.13.0+cpu, torchao 0.18.0, ethos-u-vela 5.1.0, tosa-tools 2026.5.0.
 Exit status 1: the bug shows; 0: it does not.

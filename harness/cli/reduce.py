@@ -47,7 +47,7 @@ from harness.triage.corpus import Entry, bugs_of, corpus_folders, known_by, with
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries
 from harness.workers.pool import Pool
-from harness.workers.protocol import Task
+from harness.workers.protocol import CaseResult, Task
 
 PROGRESS_EVERY = 10.0
 """Seconds between lines of progress."""
@@ -94,15 +94,13 @@ def reduce(
     folder, progress = out / case_digest(case), _Progress()
     hold(folder)
     with deferred(lambda: f"{progress.told}; go on with: {command()}"), Pool(jobs) as pool:
-        result = pool.run_one(
-            Task(
-                case=str(finding),
-                probes="all",
-                ethos_u_engine=engine,
-                corrections=corrections,
-                known=bugs_of(corpus),
-            )
-        )
+
+        def run(case: str) -> CaseResult:
+            bugs = bugs_of(corpus)
+            task = Task(case=case, probes="all", ethos_u_engine=engine, corrections=corrections, known=bugs)
+            return pool.run_one(task)
+
+        result = run(str(finding))
         trouble = result.problem or result.invalid
         if trouble is not None:
             raise BadInput(str(finding), trouble, "give a case that runs")
@@ -111,6 +109,9 @@ def reduce(
         harm = harm_of([*filter(sharing(wanted, corpus), result.findings)])
         start = msgspec.structs.replace(wanted, case=str(finding))
         made, smallest = minimize(start, pool, folder, terms, progress, harm=harm)
+        if made.state != "lost" and not smallest.known:  # while it was cut, nothing was proved
+            proving = run(made.case)
+            smallest = next((item for item in proving.findings if item.bucket == smallest.bucket), smallest)
         cause = None
         if of_vela(smallest) and made.state != "lost":
             files = programs_of(pool, Path(made.case), corrections=corrections)

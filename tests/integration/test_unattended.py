@@ -55,6 +55,7 @@ def test_reduce_keeps_what_the_bucket_needs_and_goes_on_from_its_checkpoint(
     assert {node.operator for node in case.graph.nodes} >= {"neg"}
     assert len(case.graph.nodes) <= 2
     assert made["finding"]["bucket"] == made["bucket"]
+    assert "    known: neg-ignores-scale, " in second.output, "the smallest case is judged with proofs"
 
 
 def test_reduce_shows_the_smallest_tosa_program_of_a_bug_of_vela(

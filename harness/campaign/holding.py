@@ -77,7 +77,7 @@ def _in_use(folder: Path, file: IO[bytes]) -> BadInput:
     told, end = "another run works in it", ""
     with suppress(OSError, msgspec.MsgspecError):
         file.seek(0)
-        holder = msgspec.json.decode(file.read(), type=Holder)
+        holder: Holder = msgspec.json.decode(file.read(), type=Holder)
         told += f" (process {holder.pid} since {holder.since}: {holder.command})"
         end = f"end it with 'kill {holder.pid}', "
     return BadInput(str(folder), told, f"wait for it, {end}or give another --out")

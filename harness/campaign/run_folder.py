@@ -184,7 +184,7 @@ def read_run(folder: Path) -> Run:
     """
     file = folder / INFO
     try:
-        info = msgspec.json.decode(file.read_bytes(), type=RunInfo)
+        info: RunInfo = msgspec.json.decode(file.read_bytes(), type=RunInfo)
     except OSError as error:
         raise BadInput(
             str(folder),

@@ -12,7 +12,7 @@ from harness.case.case import Case
 from harness.case.checking import check_case
 from harness.case.errors import MALFORMED, BadInput
 
-_decoder = msgspec.json.Decoder(Case)
+_decoder: msgspec.json.Decoder[Case] = msgspec.json.Decoder(Case)
 """Made here, once: the first use of a type is not safe in msgspec (0.22 crashes), and pools read cases in threads."""
 
 

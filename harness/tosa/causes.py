@@ -173,7 +173,7 @@ class Reducing(Protocol):
         """The cause of one finding; None if it does not show again."""
 
 
-_CAUSE = msgspec.json.Decoder(Cause | None)
+_CAUSE: msgspec.json.Decoder[Cause | None] = msgspec.json.Decoder(Cause | None)
 
 
 def _tell(reducer: Reducing, program: Program, finding: Finding, say: Say) -> None:

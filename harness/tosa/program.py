@@ -243,7 +243,7 @@ def decode(data: bytes, where: str = "program") -> Program:
     :raises BadInput: it is no program.
     """
     try:
-        program = msgspec.json.decode(data, type=Program)
+        program: Program = msgspec.json.decode(data, type=Program)
     except msgspec.DecodeError as error:
         raise BadInput(where, str(error), "give a program.json that 'armdiff vela' wrote") from None
     if found := problem(program):

@@ -76,7 +76,7 @@ def refused(task: Question, problem: str) -> Answer:
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Message)
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 def send(stream: IO[bytes], message: Message) -> None:

@@ -36,7 +36,7 @@ class Store:
         self._file = file
         self._known: dict[str, Comparison] = {}
         if file.exists():
-            decoder = msgspec.json.Decoder(_Line)
+            decoder: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
             for text in file.read_bytes().splitlines():
                 try:
                     line = decoder.decode(text)

@@ -68,7 +68,7 @@ def begin(bucket: str, case: Case, checkpoint: Path | None = None, harm: Harm | 
     if checkpoint is None or not checkpoint.exists():
         return fresh
     try:
-        found = msgspec.json.decode(checkpoint.read_bytes(), type=Reduction)
+        found: Reduction = msgspec.json.decode(checkpoint.read_bytes(), type=Reduction)
     except (OSError, *MALFORMED) as error:
         raise BadInput(str(checkpoint), f"is no checkpoint ({error})", "remove it to start again") from None
     if (found.bucket, found.origin) != (fresh.bucket, fresh.origin):

@@ -73,9 +73,10 @@ def read_taken(folder: Path) -> list[SuiteFile]:
 
     :raises BadInput: a line is damaged.
     """
-    file, found = folder / SUITE, []
+    file = folder / SUITE
     if not file.exists():
         return []
+    found: list[SuiteFile] = []
     *whole, _ = file.read_bytes().split(b"\n")  # what follows the last line break was cut off, or is nothing
     for number, line in enumerate(whole, 1):
         try:

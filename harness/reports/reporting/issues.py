@@ -155,7 +155,7 @@ class _Listed(msgspec.Struct):
 
 def _of_github(text: str, file: Path) -> Iterator[Filed]:
     try:
-        there = msgspec.json.decode(text, type=list[_Listed])
+        there: list[_Listed] = msgspec.json.decode(text, type=list[_Listed])
     except (*MALFORMED, json.JSONDecodeError) as error:
         raise BadInput(str(file), str(error), _REMEDY) from None
     for issue in there:

@@ -61,9 +61,9 @@ class Unable(msgspec.Struct, frozen=True, tag="unable"):
 
 Reply = CaseResult | Unable
 
-_parcels = msgspec.msgpack.Decoder(Parcel)
+_parcels: msgspec.msgpack.Decoder[Parcel] = msgspec.msgpack.Decoder(Parcel)
 _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
-_identities = msgspec.msgpack.Decoder(Identity)
+_identities: msgspec.msgpack.Decoder[Identity] = msgspec.msgpack.Decoder(Identity)
 
 
 @cache

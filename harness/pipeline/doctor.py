@@ -64,9 +64,9 @@ def _importable(module: str) -> bool:
         return False
 
 
-def leg_checks(versions: Mapping[str, str] | None = None) -> list[Check]:
+def leg_checks() -> list[Check]:
     """One check a leg: can it run for at least one target of its own? And what Arm's FVPs and VGF lack."""
-    versions = installed() if versions is None else versions
+    versions = installed()
     checks = []
     for leg in legs().values():
         absent = [name for name in PACKAGES if name in leg.needs.split() and name not in versions]

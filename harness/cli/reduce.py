@@ -91,12 +91,11 @@ def reduce(
     need_environment()
     need_engine(engine, (case.target,))
     corpus = with_corrections(known_entries(corpus_folders(), known, ignored), chosen(corrections))
-    folder, progress = out / case_digest(case), _Progress()
+    bugs, folder, progress = bugs_of(corpus), out / case_digest(case), _Progress()
     hold(folder)
     with deferred(lambda: f"{progress.told}; go on with: {command()}"), Pool(jobs) as pool:
 
         def run(case: str) -> CaseResult:
-            bugs = bugs_of(corpus)
             task = Task(case=case, probes="all", ethos_u_engine=engine, corrections=corrections, known=bugs)
             return pool.run_one(task)
 
@@ -115,7 +114,7 @@ def reduce(
         cause = None
         if of_vela(smallest) and made.state != "lost":
             files = programs_of(pool, Path(made.case), corrections=corrections)
-            cause = None if isinstance(files, str) else smallest_program(files, smallest, bugs_of(corpus))
+            cause = None if isinstance(files, str) else smallest_program(files, smallest, bugs)
         if cause is not None:
             keep_smallest(folder, cause)
             smallest = smallest if smallest.known else marked(smallest, cause)

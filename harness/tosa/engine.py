@@ -76,7 +76,8 @@ class _Drawn(msgspec.Struct, frozen=True, tag=True):
     seconds: float
 
 
-_MESSAGE: msgspec.json.Decoder[_At | _Done | _Drawn] = msgspec.json.Decoder(_At | _Done | _Drawn)
+_Message = _At | _Done | _Drawn
+_MESSAGE: msgspec.json.Decoder[_Message] = msgspec.json.Decoder(_Message)
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,8 @@ class _Over(msgspec.Struct, frozen=True, tag=True):
     """Nothing more goes."""
 
 
-_MESSAGE: msgspec.json.Decoder[_At | _Hopeless | _Kept | _Over] = msgspec.json.Decoder(_At | _Hopeless | _Kept | _Over)
+_Message = _At | _Hopeless | _Kept | _Over
+_MESSAGE: msgspec.json.Decoder[_Message] = msgspec.json.Decoder(_Message)
 
 
 def _went_on(so_far: _SoFar, terms: _Terms) -> bool:

@@ -278,19 +278,18 @@ class Reducer:
         """
         own = without_others(bugs, there)
         velas = {name: "yes" if name == version else self._state(small, name) for name in self.velas}
-        if self.hasty and (proved := classified(small.finding, own)).known:
-            target = (small.finding.target,)
-            return Cause("", small.program, proved, target, velas, small.tried, small.seconds, small.ended)
+        if self.hasty and (proved := _as_smallest(small, _UNTOLD, own)).known:
+            found, target = msgspec.structs.replace(proved, fingerprint=""), (small.finding.target,)
+            return Cause("", small.program, found, target, velas, small.tried, small.seconds, small.ended)
         others = [name for name in FAMILIES.values() if not _same_family(name, small.finding.target)]
         shows = self._show([(small.program, name) for name in others], small.finding, version)
         families = [small.finding.target, *compress(others, shows)]
         text = self._fingerprint(small.program, small.finding, version)
-        smallest = msgspec.structs.replace(small.finding, fingerprint=text)
-        found = classified_as_smallest(smallest, small.program, own)
+        found = _as_smallest(small, text, own)
         if not found.known:
             found = self._exchanged(small, found, version, own)
         if not found.known:
-            found = _resembling(found, classified_as_smallest(smallest, small.program, bugs))
+            found = _resembling(found, _as_smallest(small, text, bugs))
         return Cause(
             text, small.program, found, tuple(sorted(families)), velas, small.tried, small.seconds, small.ended
         )
@@ -343,6 +342,15 @@ class Reducer:
             vela=self.velas[version],
         )
         yield from (result for result in run(plan) if result.accelerator)
+
+
+_UNTOLD = "not asked for"
+"""Stands for the fingerprint of a smallest program that a condition may prove without it."""
+
+
+def _as_smallest(small: Reduced, fingerprint: str, bugs: Sequence[KnownBug]) -> Finding:
+    smallest = msgspec.structs.replace(small.finding, fingerprint=fingerprint)
+    return classified_as_smallest(smallest, small.program, bugs)
 
 
 _TRIES = 2

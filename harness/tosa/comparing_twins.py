@@ -52,6 +52,7 @@ def judge_with_twins(
     announce: Announce = lambda *_: None,
     placed: bool = True,
     vetted: bool = True,
+    twice: bool = True,
 ) -> Judged:
     """Judge a program, and then some of its twins.
 
@@ -67,6 +68,7 @@ def judge_with_twins(
         announce=announce,
         placed=placed,
         vetted=vetted,
+        twice=twice,
         rounds=_ROUNDS if every else 1,
     )
     if found.outcome != "clean":

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.artifacts.tosa import grows_unlike
 from harness.tosa.cutting import PLAIN, entries
+from harness.tosa.judging import BY_CHANCE
 from harness.tosa.program import DATA, SHAPE, Attribute, Operator, Program, Tensor
 from harness.tosa.resizing import resized
 from harness.triage.findings import Finding
@@ -38,8 +39,6 @@ _SMALL = 8
 """A size that needs no threshold."""
 _REMAINDER = 16
 _RANK = 4
-_BY_CHANCE = "deterministic"
-"""The oracle that compares two payloads of one graph."""
 Axis = tuple[str, int]
 
 
@@ -47,7 +46,7 @@ def generalisations(program: Program, finding: Finding) -> dict[tuple[Axis, str]
     """Programs that tell what the size of an axis of an input or a constant has to be: (tensor and axis, ``multiple``
     or ``more``) -> the program in which it is the next multiple of 16, or one more. None if they could not tell.
     """
-    if finding.oracle == _BY_CHANCE:
+    if finding.oracle == BY_CHANCE:
         return {}
     found: dict[tuple[Axis, str], Program] = {}
     for item in program.tensors:

@@ -13,21 +13,20 @@ import numpy as np
 
 from harness.artifacts.tosa import TosaBlock, TosaOperator, decode_tosa
 from harness.case.arrays import Array
+from harness.locate.divergence import Draw
 from harness.locate.divergence.reference import all_values
 from harness.pipeline.legs.tosa_reference import ReferenceModelError
 
 _BOUNDS = np.iinfo(np.int32)
 
 
-def product_overflows(tosa: bytes, arrays: Sequence[Array]) -> bool:
-    """Does an int32 product leave 32 bits on these inputs?
+def fitting_products(tosa: bytes, draws: Sequence[Draw]) -> tuple[Draw, ...]:
+    """The inputs of a TOSA graph on which every int32 product stays within 32 bits."""
+    products = _products(decode_tosa(tosa).main)
+    return tuple(draw for draw in draws if not (products and _one_leaves(tosa, draw.arrays, products)))
 
-    :param arrays: the TOSA graph's inputs.
-    """
-    block = decode_tosa(tosa).main
-    products = _products(block)
-    if not products:
-        return False
+
+def _one_leaves(tosa: bytes, arrays: Sequence[Array], products: Sequence[tuple[str, str]]) -> bool:
     try:
         values = all_values(tosa, arrays)
     except (ReferenceModelError, ValueError):  # judged as undefined where the graph itself is run

@@ -29,7 +29,7 @@ from harness.evidence.observation import CRASH
 from harness.tosa.children import MEMORY, Children, Ended, Say
 from harness.tosa.engine import BLOCK, REFERENCE, Judge, Plan, run
 from harness.tosa.findings import death, digest, finding_of
-from harness.tosa.judging import judge
+from harness.tosa.judging import BY_CHANCE, judge
 from harness.tosa.program import Program
 from harness.tosa.simplifying import CUTS, candidates, canonical
 from harness.triage.conditions import THROUGH
@@ -401,7 +401,8 @@ class _Search:
             self.say(msgspec.json.encode(_At(program, stage)))
 
         try:
-            words = {"announce": announce, "placed": placed, "vetted": False}
+            twice = placed or self.terms.aim.oracle == BY_CHANCE
+            words = {"announce": announce, "placed": placed, "vetted": False, "twice": twice}
             found = self.terms.judging(program, target, self.terms.seed, **words).mismatches
         except MemoryError:
             found = (death(program, "OutOfMemory"),)

@@ -10,7 +10,8 @@ function of what was asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 
 from harness.case.errors import BadInput
@@ -67,13 +68,22 @@ def smallest_program(
             continue  # control flow, or floats
         target = parse_target(finding.target).name
         plan = Plan(partial(_alone, target, program), most=_SEEDS * BLOCK)
-        found = [item for result in run(plan) for item in result.findings]
-        shown = [item for item in found if alike(item, finding)]
-        shown.sort(key=lambda item: any_family(item.bucket) != any_family(finding.bucket))
-        for item in shown[:1]:
-            if (cause := reducer.cause(program, classified(item, bugs))) is not None:
-                return cause
+        with closing(run(plan)) as results:
+            found = (item for result in results for item in result.findings)
+            shown = _likest((item for item in found if alike(item, finding)), finding)
+        if shown is not None and (cause := reducer.cause(program, classified(shown, bugs))) is not None:
+            return cause
     return None
+
+
+def _likest(found: Iterable[Finding], finding: Finding) -> Finding | None:
+    """The first in the finding's bucket, behind which nothing is judged; else the first of all."""
+    first = None
+    for item in found:
+        if any_family(item.bucket) == any_family(finding.bucket):
+            return item
+        first = item if first is None else first
+    return first
 
 
 def _alone(accelerator: str, program: Program, block: int) -> tuple[str, Sequence[Program]]:

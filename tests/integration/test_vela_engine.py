@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -13,8 +14,10 @@ from click.testing import CliRunner
 from generators.programs import draw_programs
 from generators.tosa_graph import TosaGraph
 from harness.artifacts.vela import VelaPayload
+from harness.case.arrays import Array
 from harness.cli.command import main
 from harness.ethosu.accelerator import accelerator_named
+from harness.pipeline.legs.tosa_reference import run_flatbuffer
 from harness.reports.vela import concluding
 from harness.tosa.causes import Causes
 from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
@@ -78,6 +81,19 @@ def test_a_planted_bound_is_found_at_its_operator_and_the_clean_program_passes(a
         "CLAMP",
     )
     assert "19 where the reference has 20" in mismatch.message
+
+
+@pytest.mark.parametrize(("twice", "compilations"), [(True, 4), (False, 1)])
+def test_a_guess_takes_one_compilation_and_a_finding_four(twice: bool, compilations: int):
+    asked = []
+
+    def compile_it(tosa: bytes, accelerator: str) -> VelaPayload:
+        asked.append(tosa)
+        return planted(lower_maximum)(tosa, accelerator)
+
+    found = judge(CLAMP, "ethos-u55-128", compile_tosa=compile_it, twice=twice)
+    assert [item.oracle for item in found.mismatches] == ["numeric"]
+    assert len(asked) == compilations
 
 
 def test_two_compilations_that_differ_are_a_finding():
@@ -204,8 +220,15 @@ def test_a_folder_without_graphs_is_refused(tmp_path):
     assert "holds no TOSA graph" in answer.stderr
 
 
-def test_vela_s_death_of_an_invalid_program_says_nothing():
-    """The reference model is asked first: a CLAMP whose result has another shape."""
+def test_vela_s_death_of_an_invalid_program_says_nothing(monkeypatch):
+    """The reference model is asked first, and once: a CLAMP whose result has another shape."""
+    asked = []
+
+    def reference(tosa: bytes, arrays: Sequence[Array]) -> list[Array]:
+        asked.append(arrays)
+        return run_flatbuffer(tosa, arrays)
+
+    monkeypatch.setattr("harness.tosa.judging.run_flatbuffer", reference)
     wrong = msgspec.structs.replace(CLAMP, tensors=(CLAMP.tensors[0], Tensor("y", (1, 4, 4, 7), "INT8")))
 
     def compile_it(tosa: bytes, accelerator: str) -> VelaPayload:
@@ -213,6 +236,7 @@ def test_vela_s_death_of_an_invalid_program_says_nothing():
 
     found = judge(wrong, "ethos-u55-128", compile_tosa=compile_it, vetted=False)
     assert found.outcome == "invalid"
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(("span", "outcome"), [(1 << 20, "invalid"), (1 << 15, "clean")])
@@ -222,7 +246,8 @@ def test_a_product_that_leaves_32_bits_is_not_judged(span, outcome):
     x = graph.input((1, 1, 4), "INT32", (-span, span))
     product = graph.add("MUL", [x, x, graph.scalar(0, "INT8")], x.shape, "INT32")
     graph.rescale(product, "INT8", [2.0**-12])
-    assert judge(graph.program(), "ethos-u85-256").outcome == outcome
+    for twice in (True, False):
+        assert judge(graph.program(), "ethos-u85-256", twice=twice).outcome == outcome
 
 
 def test_the_last_lines_name_bugs_by_root_cause_and_the_versions_that_have_them(tmp_path):

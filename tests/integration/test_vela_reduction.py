@@ -4,6 +4,7 @@ import os
 import signal
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from harness.artifacts.vela import VelaPayload
 from harness.tosa.causes import Reducer, marked
 from harness.tosa.compiling import VelaRefusal, compile_flatbuffer
 from harness.tosa.engine import Plan, run
-from harness.tosa.judging import Judged, judge
+from harness.tosa.judging import BY_CHANCE, Judged, judge
 from harness.tosa.program import Operator, Program, Tensor
 from harness.tosa.reducing import reduced
 from harness.triage.conditions import Condition
@@ -170,6 +171,55 @@ def test_what_is_proved_on_the_way_need_not_become_smaller():
     assert first.ended
     assert first.tried < smallest.tried
     assert first.finding.bucket == finding.bucket
+
+
+def test_a_guess_that_does_not_show_again_is_not_kept():
+    def judging(program, accelerator, seed=0, *, twice=True, **words):
+        shows = judged_with_a_fault if "REVERSE" in program.ops or not twice else judge
+        return shows(program, accelerator, seed, twice=twice, **words)
+
+    [finding] = findings(CLAMPED, judging)
+    found = reduced(CLAMPED, finding, judging=judging)
+    assert found is not None
+    assert found.ended
+    assert found.program.ops == ("REVERSE", "CLAMP")
+
+
+def test_two_payloads_that_differ_are_looked_for_in_every_candidate():
+    def judging(program, accelerator, seed=0, **words):
+        compilers = cycle((compile_flatbuffer, planted))
+        return judge(program, accelerator, seed, compile_tosa=lambda *asked: next(compilers)(*asked), **words)
+
+    finding = next(item for item in findings(CLAMPED, judging) if item.oracle == BY_CHANCE)
+    found = reduced(CLAMPED, finding, judging=judging)
+    assert found is not None
+    assert found.program.ops == ("CLAMP",)
+
+
+def test_who_asks_in_haste_is_told_what_a_condition_on_all_of_the_smallest_proves_without_its_fingerprint(tmp_path):
+    first, *others = TRANSPOSED_TWICE.operators[1:]
+    operators = (msgspec.structs.replace(first, inputs=("a",)), *others)
+    tensors = tuple(item for item in TRANSPOSED_TWICE.tensors if item.name not in ("zero", "d"))
+    program = msgspec.structs.replace(TRANSPOSED_TWICE, tensors=tensors, operators=operators)
+    asked = tmp_path / "asked"
+
+    def judging(*args, **words):
+        with asked.open("a") as file:
+            file.write("x")
+        return judge(*args, **words)
+
+    finding = next(item for item in findings(program) if item.oracle == "numeric")
+    [known] = [item.bug for item in program_entries("5.1.0") if item.name == "vela-sum-transposed-twice"]
+    told = {}
+    for hasty in (False, True):
+        asked.write_text("")
+        cause = Reducer({"5.1.0": [known]}, {"5.1.0": None}, judging=judging, hasty=hasty).cause(program, finding)
+        assert cause is not None
+        told[hasty] = cause.finding.entry, cause.finding.proof, bool(cause.fingerprint), len(asked.read_text())
+    assert told[True][:2] == told[False][:2]
+    assert told[True][0] == known.entry
+    assert (told[True][2], told[False][2]) == (False, True)
+    assert told[True][3] < told[False][3]
 
 
 def test_one_fault_in_two_programs_has_one_fingerprint():

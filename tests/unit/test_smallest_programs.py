@@ -6,7 +6,7 @@ from harness.artifacts.tosa import decode_tosa
 from harness.evidence.inspection.surroundings import tosa_place
 from harness.tosa.causes import classified_as_smallest
 from harness.tosa.program import Operator, Program, Tensor
-from harness.tosa.smallest import _is_the_same
+from harness.tosa.smallest import _is_the_same, _likest
 from harness.tosa.translating import to_flatbuffer
 from harness.triage.conditions import ANY, Condition
 from harness.triage.findings import Finding
@@ -64,6 +64,28 @@ def test_every_other_condition_speaks_of_the_place_alone():
 BLAMED = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u85/"
 
 
+def wrong_at(bucket: str, **measured: int) -> Finding:
+    return Finding(
+        bucket=bucket,
+        oracle="numeric",
+        kind="",
+        target="ethos-u85-256",
+        stage="run",
+        message="",
+        case="",
+        measured=measured,
+    )
+
+
+def test_no_seed_is_judged_behind_the_first_that_shows_the_finding_in_its_bucket():
+    told, *others = (wrong_at(BLAMED + name) for name in ("TABLE", "CLAMP", "PAD"))
+    seeds = iter([*others, told, told])
+    assert _likest(seeds, told) is told
+    assert [*seeds] == [told]
+    assert _likest(iter(others), told) is others[0]
+    assert _likest(iter(()), told) is None
+
+
 @pytest.mark.parametrize(
     ("operator", "step", "doubt", "same"),
     [
@@ -75,18 +97,6 @@ BLAMED = "v1/numeric/differs-from-the-TOSA-reference/run/Vela/ethos-u85/"
     ],
 )
 def test_the_engine_shows_a_finding_at_its_operator_or_at_a_step_that_may_be_to_blame(operator, step, doubt, same):
-    def wrong_at(bucket: str, **measured: int) -> Finding:
-        return Finding(
-            bucket=bucket,
-            oracle="numeric",
-            kind="",
-            target="ethos-u85-256",
-            stage="run",
-            message="",
-            case="",
-            measured=measured,
-        )
-
     engine, told = wrong_at(BLAMED + operator, operation=step), wrong_at(BLAMED + "TABLE", operation=10, **doubt)
     assert _is_the_same(engine, told) is same
     elsewhere = wrong_at(BLAMED.replace("numeric", "stream") + operator, operation=step)

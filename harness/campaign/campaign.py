@@ -23,7 +23,7 @@ from pathlib import Path
 from harness import __version__
 from harness.campaign.budget import Budget
 from harness.campaign.run_folder import CASES, Asked, Done, RunInfo, append, cannot_write, mended, read_run, write_info
-from harness.campaign.steering import NewPairs
+from harness.campaign.steering import OF, Rarest
 from harness.campaign.summary import Tally, until_interrupted
 from harness.case.case import Case, case_digest, encode_case
 from harness.case.errors import CannotRun
@@ -54,7 +54,7 @@ class Options:
     :param resume: go on with the run in ``out``.
     :param database: places of an example database (``generators.search``), whose graphs run first.
     :param expect: the release line whose expectations hold if the installed packages form none.
-    :param steer: of the graphs that are drawn, run only those that are news (``harness.campaign.steering``).
+    :param steer: of the graphs that are drawn, run only the rarest (``harness.campaign.steering``).
     :param suite: the paths of upstream's tests whose modules run instead of drawn graphs; None: graphs are drawn.
     :param words: of those tests, only the ones whose name has one of these words (none: all).
     :param sources: what is mutated in the place of drawing (``harness.campaign.mutating``); none: graphs are drawn.
@@ -159,6 +159,8 @@ def keep_hypothesis_in(folder: Path) -> None:
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(folder / ".hypothesis"))
 
 
+_Drawn = tuple[int, int, tuple[Case, ...]]
+"""A graph's number, its block and its cases."""
 Block = Callable[[int, int, int, Sequence[str]], Sequence[tuple[Case, ...]]]
 """Draws a block: seed, its number, graphs, targets (``generators.cases.draw_block``)."""
 
@@ -166,8 +168,8 @@ Block = Callable[[int, int, int, Sequence[str]], Sequence[tuple[Case, ...]]]
 def graph_cases(options: Options, draw: Block | None = None) -> Iterator[tuple[int, tuple[Case, ...]]]:
     """This shard's graphs with their numbers in the whole campaign, each as one case a target.
 
-    Without ``max_examples`` a graph has one case, and the targets take turns (``Asked.in_turn``); what is news to one
-    of them may be old to another.
+    Without ``max_examples`` a graph has one case, and the targets take turns (``Asked.in_turn``); what is rare on one
+    of them may not be on another.
 
     Graphs of the example database come first and beside the number that was asked for; a resumed run, which has begun
     with them, leaves them out. Every shard draws all blocks, which is cheap, and runs its own: so all know
@@ -186,7 +188,7 @@ def graph_cases(options: Options, draw: Block | None = None) -> Iterator[tuple[i
             if place % count == index - 1:
                 yield STORED + place, cases
     turns = len(options.targets) if options.asked.in_turn else 1
-    drawn, seen, news = 0, set(), [NewPairs() for _ in range(turns)]
+    drawn, seen, found = 0, set(), [Rarest[_Drawn](OF if options.steer else 1) for _ in range(turns)]
     for block in itertools.count():
         for cases in (draw or draw_block)(options.seed, block, BLOCK, options.targets):
             digest = case_digest(cases[0])
@@ -194,10 +196,13 @@ def graph_cases(options: Options, draw: Block | None = None) -> Iterator[tuple[i
                 continue
             seen.add(digest)
             turn = drawn % turns
-            taken = not options.steer or news[turn].accepts(cases[0].graph)
-            if taken and block % count == index - 1:
-                yield drawn, cases[turn::turns]
+            mine = cases[turn::turns]
             drawn += 1
+            taken = found[turn].offer((drawn - 1, block, mine), mine[0])
+            if drawn == options.max_examples:
+                taken = taken or found[turn].last()
+            if taken is not None and taken[1] % count == index - 1:
+                yield taken[0], taken[2]
             if drawn == options.max_examples:
                 return
 

@@ -49,7 +49,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     :param seconds: time limit with minimization and reports, or None.
     :param shard: (index from 1, count).
     :param expect: the release line whose expectations hold if the installed packages form none; empty: none do.
-    :param steer: were only graphs run that are news (``harness.campaign.steering``)?
+    :param steer: were only the rarest graphs run (``harness.campaign.steering``)?
     :param suite: the paths of upstream's tests that run; None: graphs are drawn (``harness.campaign.suite``).
     :param words: of those tests, only the ones whose name has one of these words (none: all).
     :param sources: what was mutated (``harness.campaign.mutating``); none: graphs are drawn.

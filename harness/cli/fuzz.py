@@ -77,7 +77,7 @@ from harness.workers.pool import CaseRunner, Pool
 @click.option(
     "--steer/--no-steer",
     default=None,
-    help="Of the graphs drawn, run those in which operators meet for the first time. Default: without --max-examples.",
+    help="Of every eight graphs drawn, run the one that has the rarest forms. Default: without --max-examples.",
 )
 @click.option(
     "--from",

@@ -9,7 +9,7 @@ goes on behind it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -109,7 +109,7 @@ class _Share:
     place: int = 0
 
 
-def run(plan: Plan) -> Iterator[Result]:
+def run(plan: Plan) -> Generator[Result]:
     """Results in the order in which they come."""
     running: dict[int, _Share] = {}
     at: dict[int, _At] = {}

@@ -8,11 +8,10 @@ import time
 import msgspec
 import pytest
 
-from generators.cases import draw_block
 from harness.campaign.budget import Budget
 from harness.campaign.campaign import STORED, Options, Ran, graph_cases, run_campaign
 from harness.campaign.run_folder import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
-from harness.campaign.steering import PATIENCE, NewPairs, pairs
+from harness.campaign.steering import OF, Rarest
 from harness.case.errors import BadInput, CannotRun
 from harness.case.reading import read_case
 from harness.reports.bugs.verifying import SHOWS, Verified
@@ -118,21 +117,17 @@ def test_shards_together_are_the_whole(tmp_path):
     }
 
 
-def test_steered_shards_are_the_whole_and_pass_over_what_is_no_news(tmp_path):
+def test_steered_shards_are_the_whole(tmp_path):
     def drawn(**words):
         return dict(graph_cases(options(tmp_path, **{"max_examples": 120, "targets": TARGETS[:1], **words})))
 
     everything, steered = drawn(), drawn(steer=True)
     assert steered.items() <= everything.items()  # under the same numbers
-    assert 0 < len(everything) - len(steered) < 60
+    assert len(steered) == 120 // OF
     parts = [drawn(steer=True, shard=(index, 2)) for index in (1, 2)]
     assert parts[0] | parts[1] == steered
+    assert all(parts)
     assert not parts[0].keys() & parts[1].keys()
-    met = set()
-    for number, [case] in everything.items():
-        fresh = {*pairs(case.graph), *((node.operator,) for node in case.graph.nodes)} - met
-        met |= fresh
-        assert not fresh or number in steered
 
 
 def test_what_was_drawn_is_counted_for_whoever_looks_for_a_graph_again(tmp_path):
@@ -299,20 +294,23 @@ def test_shards_share_what_the_database_holds(tmp_path, monkeypatch):
     assert [cases for shard in shards for number, cases in shard if number >= STORED] == [("a",), ("c",), ("b",)]
 
 
-def test_without_a_number_of_graphs_the_targets_take_turns_and_each_has_its_own_news(tmp_path):
+def test_without_a_number_of_graphs_the_targets_take_turns_and_each_has_its_own_rarest_graphs(tmp_path):
     def drawn(**words):
         found = graph_cases(options(tmp_path, **{"max_examples": None, "targets": TARGETS, **words}))
-        return dict(itertools.takewhile(lambda item: item[0] < 45, found))
+        return dict(itertools.takewhile(lambda item: item[0] < most, found))
 
+    most = 3 * OF * len(TARGETS)
     everything, steered = drawn(), drawn(steer=True)
-    assert [case.target for [case] in everything.values()] == [TARGETS[n % len(TARGETS)] for n in range(45)]
+    assert [case.target for [case] in everything.values()] == [TARGETS[n % len(TARGETS)] for n in range(most)]
     assert steered.items() <= everything.items()
-    assert 0 < len(steered) < 45
     for place, target in enumerate(TARGETS):
-        news = NewPairs()
-        mine = [number for number in range(45) if number % len(TARGETS) == place]
-        accepted = [number for number in mine if news.accepts(everything[number][0].graph)]
-        assert accepted == [number for number, [case] in steered.items() if case.target == target]
+        rarest = Rarest[int]()
+        mine = [number for number in range(most) if number % len(TARGETS) == place]
+        taken = [rarest.offer(number, everything[number][0]) for number in mine]
+        assert [number for number in taken if number is not None] == [
+            number for number, [case] in steered.items() if case.target == target
+        ]
+        assert [number is not None for number in taken] == [*[False] * (OF - 1), True] * 3
 
 
 def test_a_graph_that_runs_on_one_target_is_complete(tmp_path):
@@ -377,11 +375,11 @@ def test_a_bucket_gets_its_share_of_what_is_left():
     assert not budget(600, 500).is_over()
 
 
-def test_when_nothing_is_news_a_graph_is_run_now_and_then():
-    [[case]] = draw_block(0, 0, 1, TARGETS[:1])
-    news = NewPairs()
-    taken = [news.accepts(case.graph) for _ in range(2 * PATIENCE + 3)]
-    assert taken == [True, *[False] * PATIENCE, True, *[False] * PATIENCE, True]
+def test_of_a_number_of_graphs_that_is_steered_the_last_ones_count_too(tmp_path):
+    found = dict(graph_cases(options(tmp_path, max_examples=OF + 2, steer=True)))
+    first, last = found
+    assert first < OF <= last
+    assert all(len(cases) == len(TARGETS) for cases in found.values())
 
 
 def test_options_are_what_a_run_was_asked_for(tmp_path):

@@ -108,7 +108,7 @@ def no_motifs(corpus: Sequence[Entry]) -> tuple[Motif, ...]:
 class Campaign:
     """A campaign of one worker, without minimization.
 
-    :param steer: run only graphs in which operators meet for the first time.
+    :param steer: of the graphs that are drawn, run only the rarest.
     :param motifs: what graphs may begin with.
     :param sources: what is mutated in the place of drawing (``harness.campaign.mutating``); none: graphs are drawn.
     """

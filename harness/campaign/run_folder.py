@@ -137,6 +137,10 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     result: CaseResult
 
 
+SMALLEST_IS = "its smallest case shows the known bug"
+"""Said of a new bucket that was cut down to a known bug: a bug of its own may have been lost on the way."""
+
+
 class Minimized(msgspec.Struct, frozen=True, kw_only=True):
     """One line of ``buckets.jsonl``: what became of the smallest case of a coarse bucket.
 
@@ -147,7 +151,8 @@ class Minimized(msgspec.Struct, frozen=True, kw_only=True):
     :param neighbour: the smallest case tried that does not show it, or None, and what distinguishes it.
     :param folder: its folder below ``bugs``, empty if no report was written.
     :param repro: what repro.py did in a fresh process: ``shows``, ``does not show``, or why it did not run.
-    :param finding: what the smallest case shows, of the same cause; None if it was lost, or in an older run.
+    :param finding: what the smallest case shows, of the same cause, known if that is proved of this case; None if it
+        was lost, or in an older run.
     """
 
     bucket: str

@@ -47,7 +47,7 @@ from harness.triage.corpus import Entry, bugs_of, corpus_folders, known_by, with
 from harness.triage.findings import Finding
 from harness.triage.given import known_entries
 from harness.workers.pool import Pool
-from harness.workers.protocol import CaseResult, Task
+from harness.workers.protocol import Task
 
 PROGRESS_EVERY = 10.0
 """Seconds between lines of progress."""
@@ -94,12 +94,8 @@ def reduce(
     bugs, folder, progress = bugs_of(corpus), out / case_digest(case), _Progress()
     hold(folder)
     with deferred(lambda: f"{progress.told}; go on with: {command()}"), Pool(jobs) as pool:
-
-        def run(case: str) -> CaseResult:
-            task = Task(case=case, probes="all", ethos_u_engine=engine, corrections=corrections, known=bugs)
-            return pool.run_one(task)
-
-        result = run(str(finding))
+        task = Task(case=str(finding), probes="all", ethos_u_engine=engine, corrections=corrections, known=bugs)
+        result = pool.run_one(task)
         trouble = result.problem or result.invalid
         if trouble is not None:
             raise BadInput(str(finding), trouble, "give a case that runs")
@@ -108,9 +104,6 @@ def reduce(
         harm = harm_of([*filter(sharing(wanted, corpus), result.findings)])
         start = msgspec.structs.replace(wanted, case=str(finding))
         made, smallest = minimize(start, pool, folder, terms, progress, harm=harm)
-        if made.state != "lost" and not smallest.known:  # while it was cut, nothing was proved
-            proving = run(made.case)
-            smallest = next((item for item in proving.findings if item.bucket == smallest.bucket), smallest)
         cause = None
         if of_vela(smallest) and made.state != "lost":
             files = programs_of(pool, Path(made.case), corrections=corrections)

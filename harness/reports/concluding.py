@@ -23,7 +23,7 @@ from harness.campaign.campaign import BLOCK, Options, Progress, write_case
 from harness.campaign.reduction.criterion import BucketJudge
 from harness.campaign.reduction.harm import Harm, harm_of, sharing
 from harness.campaign.reduction.minimizing import Terms, minimize
-from harness.campaign.run_folder import BUGS, Minimized, Run, append
+from harness.campaign.run_folder import BUGS, SMALLEST_IS, Minimized, Run, append
 from harness.campaign.summary import by_cause
 from harness.case.case import Case
 from harness.case.errors import ArmdiffError, CannotRun
@@ -76,6 +76,8 @@ class Concluding:
                 left.append(f"not minimized ({type(error).__name__}: {error}): {finding.bucket}")
                 continue
             append(self.options.out, [made])
+            if made.finding is not None and made.finding.known:
+                left.append(f"{made.final}: {SMALLEST_IS} {made.finding.entry}; look at {finding.case} too")
             if made.state == "stopped":
                 words = f"{start} --bucket '{finding.bucket}' --out {self._folder(finding)}"
                 left.append(f"stopped early: {made.final}; 'armdiff reduce {words}' goes on")

@@ -10,7 +10,7 @@ import pytest
 
 from harness.campaign.budget import Budget
 from harness.campaign.campaign import STORED, Options, Ran, graph_cases, run_campaign
-from harness.campaign.run_folder import INFO, PREVIOUS, RESULTS, append, mended, read_run, set_aside
+from harness.campaign.run_folder import INFO, PREVIOUS, RESULTS, Minimized, append, mended, read_run, set_aside
 from harness.campaign.steering import OF, Rarest
 from harness.case.errors import BadInput, CannotRun
 from harness.case.reading import read_case
@@ -249,6 +249,21 @@ def test_new_buckets_are_minimized_in_the_folder_and_what_was_left_is_said(tmp_p
     )
     assert len(again.new) == 2
     assert len(told) == 1, "a bucket that was minimized is not minimized again"
+
+
+def test_a_bucket_that_was_cut_down_to_a_known_bug_is_left_to_look_at(tmp_path, monkeypatch, scripts):
+    def known(finding, *_, **__):
+        small = msgspec.structs.replace(finding, state="known", entry="e", proof="p")
+        words = {"bucket": finding.bucket, "final": "f", "origin": "o", "operators": ("relu",), "state": "minimized"}
+        return Minimized(case=finding.case, finding=small, **words), small
+
+    monkeypatch.setenv("STAND_IN", "signal SIGSEGV")
+    monkeypatch.setattr("harness.reports.concluding.minimize", known)
+    asked = options(tmp_path, max_examples=1, targets=TARGETS[:1])
+    run_campaign(asked, (), lambda *_: None, Concluding(asked, (), None, lambda _: None), InProcess)
+    found = read_run(tmp_path)
+    [made] = found.minimized
+    assert found.info.left == (f"f: its smallest case shows the known bug e; look at {tmp_path / made.origin} too",)
 
 
 def test_trouble_with_one_bucket_costs_the_run_nothing_else(tmp_path, monkeypatch):

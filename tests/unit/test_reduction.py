@@ -25,6 +25,7 @@ from harness.reports.concluding import Concluding
 from harness.triage.corpus import default_corpus
 from harness.triage.findings import Finding
 from harness.workers.protocol import CaseResult
+from tests.unit.reporting_runs import entry
 
 
 def node(name, operator, *inputs, **attributes):
@@ -404,6 +405,33 @@ def test_minimizing_ends_at_the_smallest_case_that_keeps_the_harm(tmp_path):
     made, found = minimize(start, Chain(), tmp_path / "small", Terms(), harm=harm_of([SCALE, values(40.0)]))
     assert (made.bucket, len(made.operators)) == (SCALE.bucket, 2)
     assert (found.oracle, found.measured["distance"]) == ("numeric", 20.0)
+
+
+def test_the_smallest_case_is_judged_once_more_with_what_proves_a_known_bug(tmp_path):
+    """While it was cut nothing was proved: the last run alone is told what is known."""
+    asked = []
+
+    class Proving:
+        jobs = 1
+
+        def run(self, tasks):
+            for task in tasks:
+                asked.append(task)
+                proved = {"state": "known", "entry": "e", "proof": "correction c alone takes it away"}
+                yield CaseResult(
+                    case=task.case, findings=(msgspec.structs.replace(SCALE, **(proved if task.known else {})),)
+                )
+
+    (tmp_path / "start.json").write_bytes(encode_case(CHAIN))
+    start = msgspec.structs.replace(SCALE, case=str(tmp_path / "start.json"))
+    corpus = [entry("e", values(1.0))]
+    made, found = minimize(start, Proving(), tmp_path / "small", Terms(corpus))
+    assert [len(task.known) for task in asked] == [*[0] * (len(asked) - 1), 1]
+    assert asked[-1].case == made.case
+    assert made.finding == found
+    assert (found.state, found.entry, found.proof) == ("known", "e", "correction c alone takes it away")
+    _, found = minimize(start, Proving(), tmp_path / "none", Terms())
+    assert not found.known
 
 
 def test_a_campaign_minimizes_the_shortest_of_its_worst_findings(tmp_path):

@@ -13,6 +13,8 @@ from harness.case.errors import BadInput
 from harness.cli.command import main
 from harness.reports.reporting import report_on, tallied
 from harness.reports.reporting.issues import LONGEST_BODY, Filed, issues, keys_in, marker, read_filed
+from harness.reports.reporting.markdown import markdown
+from harness.reports.reporting.page import html as page
 from tests.unit.reporting_runs import chain_case, each_target, entry, finding, make_run
 
 VALUES = "v1/numeric/outside-rounding/run/-/*/"
@@ -69,6 +71,19 @@ def test_what_is_not_minimized_or_not_repeated_waits(tmp_path, changes, why):
     made, held = issues(report(tmp_path, minimized(tmp_path, **changes)))
     assert made == []
     assert why in held[0].why
+
+
+def test_what_was_cut_down_to_a_known_bug_waits_and_the_report_says_so(tmp_path):
+    item = minimized(tmp_path)
+    known = msgspec.structs.replace(item.finding, state="known", entry="e", proof="correction c alone takes it away")
+    told = report(tmp_path, msgspec.structs.replace(item, finding=known))
+    made, held = issues(told)
+    assert made == []
+    words = "its smallest case shows the known bug e (correction c alone takes it away)"
+    assert held[0].why == words
+    assert words.capitalize() in markdown(told)
+    assert "shows the known bug <code>e</code> (correction c alone takes it away)" in page(told, tmp_path)
+    assert len(told.new) == 1
 
 
 def test_without_minimization_known_or_on_an_unknown_line_there_is_no_issue(tmp_path):

@@ -29,9 +29,10 @@ from harness.case.errors import CannotRun
 from harness.case.reading import file_of, read_case
 from harness.pipeline.engines import EngineChoice
 from harness.triage.buckets import final_key
-from harness.triage.corpus import Entry
+from harness.triage.corpus import Entry, bugs_of
 from harness.triage.findings import Finding
 from harness.workers.pool import CaseRunner
+from harness.workers.protocol import Task
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def minimize(
 ) -> tuple[Minimized, Finding]:
     """Reduce a finding's case into ``folder``; goes on from the checkpoint that is there.
 
-    Returns what became of it, and the worst finding of its cause that the smallest case shows.
+    Returns what became of it, and the worst finding of its cause that the smallest case shows: known if that is proved.
+    While a case is cut nothing is proved, so that it may have become a known bug of the same bucket.
 
     :param harm: what the smaller cases have to keep; without it that is the finding's own.
 
@@ -88,6 +90,8 @@ def minimize(
         raise cannot_write(folder, error) from None
     shown = judge.found.get(case_digest(reduction.case))
     smallest = msgspec.structs.replace(shown or finding, case=str(folder / "case.json"))
+    if shown is not None:
+        smallest = _judged(smallest, pool, terms)
     made = Minimized(
         bucket=finding.bucket,
         final=final_key(finding.bucket, reduction.case.graph),
@@ -102,6 +106,20 @@ def minimize(
         finding=smallest if shown else None,
     )
     return made, smallest
+
+
+def _judged(smallest: Finding, pool: CaseRunner, terms: Terms) -> Finding:
+    """The finding of a smallest case in the state that a run with proofs gives it."""
+    bugs = bugs_of(terms.corpus)
+    if smallest.known or not bugs:
+        return smallest
+    task = Task(
+        case=smallest.case, probes="all", ethos_u_engine=terms.engine, corrections=terms.corrections, known=bugs
+    )
+    [result] = pool.run([task])
+    again = [item for item in result.findings if item.bucket == smallest.bucket]
+    told = next((item for item in again if item.known), again[0] if again else smallest)
+    return msgspec.structs.replace(smallest, state=told.state, entry=told.entry, proof=told.proof)
 
 
 def _copy_tensors(case: Case, source: Path, folder: Path) -> None:

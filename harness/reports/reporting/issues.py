@@ -2,8 +2,9 @@
 
 A bucket gets one if it is *new* (neither the corpus nor ``--known`` has it on its release line), *re-run* (only
 findings that showed twice are in a run's results, and a repro.py that does not show the bug vetoes it),
-*minimized* to the end, and not *filed*: no issue, open or closed, has its key. The key is the final one
-regardless of the target family; it stands in a hidden line of every text, so that later nights can tell::
+*minimized* to the end and to a case that is no known bug's, and not *filed*: no issue, open or closed, has its key. The
+key is the final one regardless of the target family; it stands in a hidden line of every text, so that later nights can
+tell::
 
     <!-- armdiff bucket: v1/numeric/outside-rounding/run/-/*/#permute>flatten>select -->
 
@@ -25,7 +26,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.campaign.run_folder import Run, cannot_write
+from harness.campaign.run_folder import SMALLEST_IS, Run, cannot_write
 from harness.case.chains import contains_in_order
 from harness.case.errors import MALFORMED, BadInput
 from harness.case.wording import counted_as
@@ -129,6 +130,8 @@ def _held_for(bucket: Bucket, key: str, judged_lines: set[str], filed: Iterable[
     best = bucket.minimized[0]
     if best.state != "minimized":
         return "its minimization ended early" if best.state == "stopped" else "it did not show again"
+    if best.finding is not None and best.finding.known:
+        return f"{SMALLEST_IS} {best.finding.entry} ({best.finding.proof})"
     if best.repro == "does not show":
         return "repro.py does not show it in a fresh process"
     there = next((item for item in filed if item.covers(key)), None)

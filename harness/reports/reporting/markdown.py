@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from harness.campaign.run_folder import SMALLEST_IS
 from harness.case.wording import counted_as
 from harness.reports.reporting.buckets import Bug
 from harness.reports.reporting.compare import Change, Comparison
@@ -124,6 +125,8 @@ def _in_full(report: Report, folder: Path | None) -> Iterator[str]:
             f"{place}. {case}, on {escaped(shown.finding.target)}, {escaped(shown.recipe, 80)}: "
             f"{escaped(shown.finding.message)} ({escaped(again)})"
         )
+        if shown.minimized and shown.finding.known:
+            yield f"   {SMALLEST_IS.capitalize()} {escaped(shown.finding.entry)} ({escaped(shown.finding.proof)})"
         if worst is not shown:
             again = replay_command(run, worst.path, worst.finding.oracle, folder)
             yield f"   Largest error, in another case: {escaped(worst.size)} ({escaped(again)})"

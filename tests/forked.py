@@ -184,8 +184,11 @@ class ForkedProcess:
         with self._ending:
             if self.returncode is None:
                 self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-                os.close(self._process)
             return self.returncode
+
+    def forget(self) -> None:
+        """Close what it is waited for with. Not in ``wait``: another thread may be waiting, too."""
+        os.close(self._process)
 
 
 @contextmanager
@@ -196,8 +199,12 @@ def forked_workers() -> Iterator[list[ForkedProcess]]:
     """
     ForkedProcess.all = []
     popen = SimpleNamespace(Popen=ForkedProcess, PIPE=PIPE, TimeoutExpired=subprocess.TimeoutExpired)
-    with mock.patch("harness.workers.processes.subprocess", popen):
-        yield ForkedProcess.all
+    try:
+        with mock.patch("harness.workers.processes.subprocess", popen):
+            yield ForkedProcess.all
+    finally:
+        for process in ForkedProcess.all:
+            process.forget()
 
 
 def _work(module: str, words: Sequence[str], streams: tuple[int, int, int], env: Mapping[str, str]) -> None:

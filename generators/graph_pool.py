@@ -188,6 +188,14 @@ class GraphPool:
                 return self.constant(kind, shape, values=[draw(NUMBERS) for _ in range(elements)])
         return self.constant(kind, shape)
 
+    def any_constant(self) -> str:
+        """A new constant of any shape: a float one as a rule, a few integers now and then."""
+        if one_in(self.draw, 8):
+            dtype = self.draw(st.sampled_from(("int64", "int32")))
+            values = [self.draw(st.integers(-8, 8)) for _ in range(self.draw(st.sampled_from((1, 4, 3, 2))))]
+            return self.constant("literal", (len(values),), dtype=dtype, values=values)
+        return self.draw_constant(draw_any_shape(self.draw))
+
     def source(self) -> str:
         """Where the next node starts: an unused value as a rule, any value, or a new input."""
         known = self._values()
@@ -198,8 +206,8 @@ class GraphPool:
         return pick(self.draw, unused if unused and not anywhere else known)
 
     def free_node(self) -> None:
-        """Add any operator that fits some value."""
-        source = self.source()
+        """Add any operator that fits some value; now and then one that is folded, as it starts from a constant."""
+        source = self.any_constant() if one_in(self.draw, 16) else self.source()
         entry = pick(self.draw, self.fitting(source))
         choice = entry.draw(self.draw, self, source)
         self.add_all(entry.name, *choice.inputs, **choice.attributes)
@@ -222,8 +230,8 @@ class GraphPool:
             self.input(draw_any_shape(self.draw))
 
     def _values(self) -> list[str]:
-        """What a node may start from: no constant, and nothing without elements, which a slice may leave where sizes
-        were changed.
+        """What a node may start from: no constant that another node reads, and nothing without elements, which a slice
+        may leave where sizes were changed.
         """
         constants = {item.name for item in self.constants}
         return [name for name, type_ in self.types.items() if name not in constants and type_.elements]

@@ -119,7 +119,7 @@ def bench(
     folder = out / "bench"
     hold(folder)
     if processor is not None:
-        _measure_rediscovery(contestants, range(seed, seed + seeds), processor, targets, folder, json_file)
+        _measure_rediscovery(contestants, range(seed, seed + seeds), processor, targets, folder, json_file, jobs)
         return
     if growth:
         _measure_growth(chains(targets, folder), rounds, json_file)
@@ -176,10 +176,16 @@ def _measure_memory(subjects: list[Subject], json_file: str | None) -> None:
 
 
 def _measure_rediscovery(
-    names: Sequence[str], seeds: Sequence[int], seconds: float, targets: tuple[str, ...], folder: Path, file: str | None
+    names: Sequence[str],
+    seeds: Sequence[int],
+    seconds: float,
+    targets: tuple[str, ...],
+    folder: Path,
+    file: str | None,
+    jobs: int,
 ) -> None:
     names, corpus = running.contestants_named(names), entries(corpus_folders())
-    found = running.courses(names, seeds, seconds, targets, folder, corpus, _say)
+    found = running.courses(names, seeds, seconds, targets, folder, corpus, _say, jobs)
     named = running.root_causes(corpus)
     found = [told_by_cause(course, named) for course in found]
     key = answer_key(corpus, targets, named)

@@ -195,6 +195,23 @@ def test_patterns_of_the_seeds_are_drawn_often(chain: tuple[str, ...]) -> None:
     assert found >= 4  # in 900 graphs
 
 
+def test_some_nodes_start_from_a_constant_and_are_folded() -> None:
+    folded: set[str] = set()
+    kinds: Counter[str] = Counter()
+    for case in block(0) + block(1) + block(2):
+        constants = {constant.name: constant.dtype for constant in case.graph.constants}
+        for node in case.graph.nodes:
+            if node.operator in operators() and node.inputs and node.inputs[0] in constants:
+                kinds[constants[node.inputs[0]]] += 1
+                if all(name in constants for name in node.inputs):
+                    folded.add(node.operator)
+    assert folded >= {"relu", "view", "conv2d"}
+    assert len(folded) >= 40, "any operator may"
+    assert kinds["int64"]
+    assert kinds["int32"]
+    assert kinds["float32"] > 5 * (kinds["int64"] + kinds["int32"])
+
+
 def test_constants_meet_activations_in_cat() -> None:
     """Seed 000 (factory -> cat -> conv) and seed 002 (ramps in a cat)."""
     kinds: Counter[str] = Counter()

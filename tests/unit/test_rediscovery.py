@@ -136,6 +136,20 @@ def test_a_campaign_goes_on_to_its_budget_and_is_the_same_in_pieces(tmp_path):
         campaign.go_on(asked(tmp_path / "pieces", 99, targets=("TOSA-1.0+FP",)))
 
 
+def test_a_campaign_has_as_many_workers_as_jobs(tmp_path):
+    made = []
+
+    def workers(jobs):
+        made.append(jobs)
+        return Timed(jobs)
+
+    campaign = Campaign(workers=workers)
+    campaign.go_on(asked(tmp_path, 2, jobs=2))
+    campaign.go_on(asked(tmp_path, 3))
+    assert made == [2, 1]
+    assert [step.processor for step in campaign_steps(tmp_path)] == [1.0] * 3
+
+
 def test_a_campaign_that_is_stopped_says_that_the_same_command_goes_on(tmp_path):
     def stop(seconds, ran):
         raise KeyboardInterrupt

@@ -12,10 +12,10 @@ that is no flag is a constant of equal steps); an upsample that is given factors
 ``doubled`` (1 if its result has as many elements as the operand along some axis after the channels, or twice as many,
 where that is not the factor), and a conv3d has ``planes`` (taps along its depth).
 
-Windows have ``kernel``, ``stride``, ``dilation`` (the largest over the axes), ``pad`` (the sum), ``pad_before`` (not
-what an OutPad cuts away), ``taps``, ``skips`` (1 if no window reads some rows or columns, as the stride is larger than
-what the kernel covers), ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height
-and width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
+Windows have ``kernel``, ``stride``, ``dilation``, ``pad_before`` (the largest over the axes; it is not what an OutPad
+cuts away), ``pad`` (the sum), ``taps``, ``skips`` (1 if no window reads some rows or columns, as the stride is larger
+than what the kernel covers), ``channels``, ``out_channels``, ``multiplier``, ``narrow`` (the smaller of height and
+width of the result) and ``narrow_stride`` (the largest stride along an axis on which the result has one element, or
 0). CONV3D has ``planewise`` (along its depth one tap, stride 1 and no padding), TRANSPOSE_CONV2D ``turned_pad`` (the
 padding in front of the convolution that it turns into, the larger of both axes). Reductions and joins have ``axis``
 (from the front), ``back`` (from the back, -1 is the last) and ``along`` (its elements). RESHAPE has ``last_kept`` (the
@@ -321,7 +321,7 @@ def _window_facts(
         "stride": max(strides, default=1),
         "dilation": max(dilations, default=1),
         "pad": sum(pad),
-        "pad_before": sum(max(item, 0) for item in pad[::2]),
+        "pad_before": max((0, *pad[::2])),
         "channels": shape[-1],
         "out_channels": result[-1],
         "multiplier": multiplier,

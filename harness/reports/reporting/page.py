@@ -24,7 +24,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.campaign.run_folder import Run
+from harness.campaign.run_folder import SMALLEST_IS, Run
 from harness.case.wording import counted_as
 from harness.reports.programs import ADAPTERS, KEPT, netron, programs_in
 from harness.reports.reporting import charts
@@ -196,6 +196,7 @@ def _environment() -> Environment:
         "level": _level,
         "group": _group,
     }
+    environment.globals["smallest_is"] = SMALLEST_IS
     return environment
 
 

@@ -53,6 +53,7 @@ class Asked:
     :param seconds: of processor time, earlier sittings included.
     :param folder: where the course is kept.
     :param told: receives the course's time, and what ran, after each step.
+    :param jobs: workers of a campaign; the course is the same with any number.
     """
 
     seed: int
@@ -61,6 +62,7 @@ class Asked:
     folder: Path
     corpus: Sequence[Entry]
     told: Callable[[float, int], None] = lambda seconds, ran: None
+    jobs: int = 1
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def no_motifs(corpus: Sequence[Entry]) -> tuple[Motif, ...]:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign of one worker, without minimization.
+    """A campaign without minimization.
 
     :param steer: of the graphs that are drawn, run only the rarest.
     :param motifs: what graphs may begin with.
@@ -127,6 +129,7 @@ class Campaign:
             seed=asked.seed,
             out=asked.folder,
             resume=resume,
+            jobs=asked.jobs,
             steer=self.steer,
             sources=self.sources,
         )

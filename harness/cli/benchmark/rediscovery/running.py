@@ -38,13 +38,18 @@ def courses(
     folder: Path,
     corpus: Sequence[Entry],
     say: Callable[[str], None],
+    jobs: int = 1,
 ) -> list[Course]:
-    """The courses of every contestant and seed, each gone on with until it has had so much processor time."""
+    """The courses of every contestant and seed, each gone on with until it has had so much processor time.
+
+    :param jobs: workers of a campaign.
+    """
     found = []
     for seed in seeds:
         for name in names:
             place = folder / FOLDER / f"{name}-{seed}"
-            asked = Asked(seed, seconds, targets, place, corpus, _Progress(f"{name}, seed {seed}", seconds, say))
+            told = _Progress(f"{name}, seed {seed}", seconds, say)
+            asked = Asked(seed, seconds, targets, place, corpus, told, jobs)
             if CONTESTANTS[name].course(seed, place).processor < seconds:
                 CONTESTANTS[name].go_on(asked)
             found.append(CONTESTANTS[name].course(seed, place))

@@ -42,7 +42,7 @@ from harness.triage.unjudged import unjudged
 from harness.workers.branches import is_measured, measured
 from harness.workers.capture import checked_configure, load_file, on_tensors
 from harness.workers.observing import InvalidCase, Options, examine
-from harness.workers.protocol import CaseResult, Task, Tightness
+from harness.workers.protocol import AGAIN, CaseResult, Task, Tightness
 from harness.workers.reached import Reached, watched
 
 Seen = tuple[Observation, list[Mismatch]]
@@ -183,7 +183,7 @@ def _confirmed(
     waiting = [item for item, done in zip(stock, settled, strict=True) if done is None]
     unrepeated: list[Finding] = []
     if waiting:
-        subject.begins("again")
+        subject.begins(AGAIN)
     second = subject.described(*subject.run()) if waiting else []
     for item in waiting:
         shown = [other for other in second if same_finding(item, other)]

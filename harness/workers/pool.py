@@ -230,6 +230,8 @@ class Pool:
         if not isinstance(answer, Death):
             assert isinstance(answer, CaseResult)
             return answer
+        if answer.in_a_proof:
+            return self._proved_apart(task)
         second = self._ask(task)
         finding = finding_of_death(task.case, answer)
         if isinstance(second, Death):
@@ -249,10 +251,19 @@ class Pool:
         assert isinstance(second, CaseResult)
         return msgspec.structs.replace(second, unrepeated=(*second.unrepeated, finding))
 
-    def _proved(self, task: Task, finding: Finding) -> Finding:
-        """A death in the state that the known bugs give it, tried with the corrections of what it resembles."""
+    def _proved_apart(self, task: Task) -> CaseResult:
+        """What a case shows whose worker died of a correction: each of its proofs may cost a worker."""
+        result = self._run_one(msgspec.structs.replace(task, known=()))
+        findings = tuple(self._proved(task, item, result.findings) for item in result.findings)
+        return msgspec.structs.replace(result, findings=findings)
+
+    def _proved(self, task: Task, finding: Finding, stock: Sequence[Finding] = ()) -> Finding:
+        """A finding in the state that the known bugs give it, tried with the corrections of what it resembles.
+
+        :param stock: all that the case shows, if that is more.
+        """
         finding = classified(finding, task.known)
-        if finding.known:
+        if finding.known or finding.information:
             return finding
 
         def again(corrections: tuple[str, ...]) -> Sequence[Finding]:
@@ -263,7 +274,7 @@ class Pool:
             assert isinstance(answer, CaseResult)
             return answer.findings
 
-        return Prover(task.known, {}, again, (finding,)).resembling(finding)
+        return Prover(task.known, {}, again, stock or (finding,)).resembling(finding)
 
     def capture(self, task: CaptureTask) -> Captured:
         """Have a worker capture a user's file."""

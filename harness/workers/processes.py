@@ -28,7 +28,7 @@ from harness.case.errors import CannotRun
 from harness.case.memory import resident
 from harness.compat.tosa import without_debugger
 from harness.workers.frames import Answer, Question, receive, send
-from harness.workers.protocol import CaptureTask, Ended, Run, Serves, Stage, SuiteTask
+from harness.workers.protocol import AGAIN, CaptureTask, Ended, Run, Serves, Stage, SuiteTask
 
 Listener = Callable[[Question, str, str], None]
 """Is told the question, the stage that begins, and the run of the case that it belongs to (empty for the first); an
@@ -85,11 +85,20 @@ def limits_for(jobs: int, seconds: float) -> Limits:
 
 @dataclass(frozen=True)
 class Death:
-    """How a worker ended instead of answering."""
+    """How a worker ended instead of answering.
+
+    :param run: the run of the case in which it ended (``harness.workers.protocol.Run``); empty for the first.
+    """
 
     kind: str
     stage: str
     log: str
+    run: str = ""
+
+    @property
+    def in_a_proof(self) -> bool:
+        """Did it end while it proved a finding? Then it says nothing about the case as it is."""
+        return self.run not in ("", AGAIN)
 
 
 @dataclass
@@ -148,7 +157,7 @@ class Worker:
             ended = _name_of(self.process.wait())
         else:
             ended, self.serves = _name_of(status), self.process.pid
-        return Death(self._broken or ended, stage, self.last_output())
+        return Death(self._broken or ended, stage, self.last_output(), run)
 
     def _watch(self, answered: threading.Event, seconds: float) -> None:
         """Kill the process when it breaks a limit."""

@@ -161,6 +161,10 @@ class Stage(msgspec.Struct, frozen=True, tag="stage"):
     name: str
 
 
+AGAIN = "again"
+"""The run of a case that asks whether what was found shows twice. Every other one but the first is part of a proof."""
+
+
 class Run(msgspec.Struct, frozen=True, tag="run"):
     """The run of a case that is about to begin, where it is not the first: ``again``, ``with correction NAME``."""
 

@@ -17,11 +17,13 @@ import pytest
 from generators.cases import draw_block
 from harness.campaign.campaign import write_case
 from harness.case.errors import CannotRun
+from harness.triage.known import KnownBug
+from harness.workers.deaths import finding_of_death
 from harness.workers.pool import Pool
 from harness.workers.processes import Limits, _environment
 from harness.workers.protocol import Task
 from tests.forked import forked_workers
-from tests.stand_in import SAID
+from tests.stand_in import FOUND, SAID
 
 STAND_IN = (sys.executable, "-m", "tests.stand_in")
 [CASE] = draw_block(0, 0, 1, ("TOSA-1.0+INT",))[0]
@@ -114,6 +116,40 @@ def test_two_deaths_of_different_kinds_are_told_and_do_not_count(forked, tasks):
         [result] = workers.run(tasks("once exit 4 & signal SIGSEGV"))
     assert result.findings == ()
     assert [item.message.split(" ")[0] for item in result.unrepeated] == ["exit", "SIGSEGV"]
+
+
+def known_bug(tasks, **words):
+    """A bug that what the stand-in finds resembles, and that a correction takes away."""
+    [task] = tasks("find")
+    return KnownBug(entry="e", bucket=finding_of_death(task.case, FOUND).bucket, corrections=("x",), **words)
+
+
+def test_a_death_of_a_correction_says_nothing_about_the_case(forked, tasks):
+    bug = known_bug(tasks)
+    with pool() as workers:
+        [clean, shows] = workers.run(
+            msgspec.structs.replace(task, known=(bug,))
+            for task in tasks("prove signal SIGABRT", "find & prove signal SIGABRT")
+        )
+    assert (clean.findings, clean.unrepeated, clean.legs) == ((), (), {"eager": "ran"})
+    [finding] = shows.findings
+    assert (finding.stage, finding.state, finding.entry) == ("lower", "known", "e"), "its proof is made all the same"
+    assert shows.unrepeated == ()
+
+
+def test_a_death_of_a_correction_leaves_new_what_nothing_proves(forked, tasks):
+    bug = known_bug(tasks, operators=("no", "such", "operators"))
+    with pool() as workers:
+        [result] = workers.run(
+            msgspec.structs.replace(task, known=(bug,)) for task in tasks("find & prove signal SIGABRT")
+        )
+    assert [(item.stage, item.state) for item in result.findings] == [("lower", "new")]
+
+
+def test_a_death_of_a_second_look_counts(forked, tasks):
+    with pool() as workers:
+        [result] = workers.run(tasks("run again & signal SIGABRT"))
+    assert [item.kind for item in result.findings] == ["exception"]
 
 
 def test_a_worker_that_is_killed_from_outside_says_nothing_about_its_case(forked, tasks):

@@ -9,7 +9,8 @@ First the corrections of entries that the finding resembles are tried, one by on
 Vela's, all whose code the case came to at once, and if they take it away, a smallest part that does, beginning
 with those of entries that show after the same pass. So a known bug in a new bucket is recognised without anybody having
 listed the bucket. Several may be needed together, where one known bug shows once another is gone. A correction is not
-tried if the case never came to the code that it changes.
+tried alone if the case never came to the code that it changes; but the corrections of all that the finding resembles are
+tried together, since a corrected case may come there.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Prover:
     """Proves the findings of one case.
 
     :param bugs: what the corpus knows.
-    :param applicable: corrections whose code the case came to, by name, with the entries that each removes.
+    :param applicable: corrections, by name, with the entries that each removes.
     :param again: runs the case with corrections.
     :param stock: every finding of the case without corrections.
     :param remembered: what was proved on the graph's other targets.
@@ -106,16 +107,19 @@ class Prover:
 
     def unlike_any(self, finding: Finding) -> Finding:
         """The finding as known, if any correction takes it away."""
-        if finding.pass_name == "Vela" or not self.applicable:
+        everything = tuple(filter(self.reaches, self.applicable))
+        if finding.pass_name == "Vela" or not everything:
             return finding
         for names in dict.fromkeys(names for _, names, _ in self.remembered.found.values()):
             # the same bug shows again, in the words of another target or oracle
-            if len(names) == 1 and names[0] in self.applicable and self._takes_away(finding, names):
+            if len(names) == 1 and names[0] in everything and self._takes_away(finding, names):
                 return self._proved(finding, self._entry(names[0], finding), names)
-        everything = tuple(self.applicable)
         if not self._takes_away(finding, everything, loosely=True):
-            return finding
-        for name in self._likely(finding):  # one run, where the search takes seven
+            alike = self._removing(finding)
+            if {*alike} <= {*everything} or not self._takes_away(finding, alike):
+                return finding
+            everything = alike
+        for name in self._likely(finding, everything):  # one run, where the search takes seven
             if self._takes_away(finding, (name,)):
                 return self._proved(finding, self._entry(name, finding), (name,))
         strictly = self._takes_away(finding, everything)
@@ -124,15 +128,20 @@ class Prover:
             return finding
         return self._proved(finding, self._entry(needed[0], finding), needed)
 
-    def _likely(self, finding: Finding) -> Names:
-        """The corrections of entries whose bug shows to the same oracle after the same pass."""
+    def _removing(self, finding: Finding) -> Names:
+        """The corrections of entries that the finding resembles."""
+        there = {bug.entry for bug in self.bugs if bug.resembles(finding)}
+        return tuple(name for name, entries in self.applicable.items() if there & {*entries})
+
+    def _likely(self, finding: Finding, names: Names) -> Names:
+        """Of these, the corrections of entries whose bug shows to the same oracle after the same pass."""
         wanted = finding.oracle, pass_of(finding.bucket)
         there = {
             bug.entry
             for bug in self.bugs
             if wanted[1] and wanted in {(oracle_of(bucket), pass_of(bucket)) for bucket in (bug.bucket, *bug.also)}
         }
-        return tuple(name for name, entries in self.applicable.items() if there & {*entries})
+        return tuple(name for name in names if there & {*self.applicable[name]})
 
     def _needed(self, finding: Finding, names: Names, with_: Names, *, loosely: bool, tried: bool = True) -> Names:
         """A smallest part of these corrections that takes the finding away together with those that apply anyway.
@@ -159,8 +168,7 @@ class Prover:
 
     def _takes_away(self, finding: Finding, names: tuple[str, ...], loosely: bool = False) -> bool:
         """:param loosely: never mind what else the corrections bring."""
-        reached = tuple(name for name in names if self.reaches(name))
-        left = self._left(reached) if reached else None
+        left = self._left(names) if any(map(self.reaches, names)) else None
         if left is None or key_of(finding) in {key_of(item) for item in left if not item.known}:
             return False
         before = {key_of(item) for item in self.stock}

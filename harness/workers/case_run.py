@@ -168,11 +168,10 @@ def _confirmed(
     :param stock: what the first run showed.
     """
     task, case = subject.task, subject.case
-    applicable = applicable_corrections(task.corrections, task.known)
     graph = case_digest(msgspec.structs.replace(case, target=""))
     prover = Prover(
         task.known,
-        {name: entries for name, entries in applicable.items() if reached.comes_to(name)},
+        applicable_corrections(task.corrections, task.known),
         lambda names: subject.corrected(names, reached, first),
         stock,
         remembered.of(graph),

@@ -271,6 +271,16 @@ def test_a_correction_whose_code_the_case_never_came_to_is_not_tried():
     assert asked == [("a",)]
 
 
+def test_a_correction_whose_code_the_case_comes_to_once_it_is_corrected_is_tried_with_others():
+    behind = KnownBug(entry="behind", bucket=A, corrections=("late",))
+    runs = {("fix",): [ONE], ("fix", "late"): [TWO]}
+    made, asked = prover(runs, bugs=(BUG, behind), applicable={"fix": ("mine",), "late": ("behind",)})
+    made.reaches = lambda name: name != "late"
+    found = made.unlike_any(ONE)
+    assert (found.entry, found.proof) == ("mine", "correction fix and late together take it away")
+    assert asked == [("fix",), ("fix", "late")]
+
+
 @pytest.mark.parametrize(("left", "known"), [((), True), ((ONE,), False)])
 def test_a_correction_that_takes_evidence_and_leaves_the_wrong_value_proves_nothing(left, known):
     scale = finding(A.replace("numeric/outside-rounding", "qparams/scale-differs"), "qparams")

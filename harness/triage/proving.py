@@ -9,8 +9,8 @@ First the corrections of entries that the finding resembles are tried, one by on
 Vela's, all whose code the case came to at once, and if they take it away, a smallest part that does, beginning
 with those of entries that show after the same pass. So a known bug in a new bucket is recognised without anybody having
 listed the bucket. Several may be needed together, where one known bug shows once another is gone. A correction is not
-tried alone if the case never came to the code that it changes; but the corrections of all that the finding resembles are
-tried together, since a corrected case may come there.
+tried alone if the case never came to the code that it changes; but the corrections of all that the finding resembles
+are tried together, since a corrected case may come there.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def test_the_facts_of_windows_and_movement():
         "kernel": 3,
         "stride": 2,
         "pad": 2,
-        "pad_before": 2,
+        "pad_before": 1,
         "channels": 3,
         "out_channels": 8,
         "narrow": 2,

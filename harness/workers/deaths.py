@@ -21,6 +21,10 @@ TIMEOUT = "Timeout ("
 """How faulthandler begins to say where a process is when its time is over."""
 _REASONS = ("[Internal]", "what():", "Assertion", "FATAL", "rror:")
 """Marks of the line that says why, the most specific first."""
+_SAYS_NOTHING = ("Info:", "WARNING: Different TOSA spec")
+"""How lines begin that say nothing of a death: what Vela prints for information (``Info: Changing const_mem_area …``,
+on Ethos-U85), and what the reference model prints of every file, in blocks, which may be an earlier case's.
+"""
 _SUMMARY_END = "Neural network macs"
 """How Vela's summary of a delegate ends: what stands up to there is of one that it had compiled."""
 
@@ -63,11 +67,8 @@ def late_capture(task: CaptureTask, log: str) -> str:
 
 
 def reason_line(log: str) -> str:
-    """The line of native output that says why: a dying program prints a stack trace after it.
-
-    What Vela prints for information (``Info: Changing const_mem_area …``, on Ethos-U85) says nothing of a death.
-    """
-    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("Info:")]
+    """The line of native output that says why: a dying program prints a stack trace after it."""
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith(_SAYS_NOTHING)]
     ends = [place for place, line in enumerate(lines, 1) if line.startswith(_SUMMARY_END)]
     lines = lines[ends[-1] :] if ends else lines
     for pattern in _REASONS:

@@ -29,7 +29,7 @@ from harness.case.errors import CannotRun
 from harness.case.interrupts import check, result_of
 from harness.triage.findings import Finding
 from harness.triage.known import classified
-from harness.triage.proving import Prover
+from harness.triage.proving import Prover, counts
 from harness.triage.unjudged.execution import of_a_lost_case
 from harness.workers.affinity import next_case, worker_for
 from harness.workers.deaths import MOST_KILLS, TIMEOUT, failure_of_death, finding_of_death, late_capture, told
@@ -244,7 +244,7 @@ class Pool:
             return CaseResult(
                 case=task.case,
                 target=finding.target,
-                findings=(self._proved(task, finding),) if repeated else (),
+                findings=self._proved(task, (finding,)) if repeated else (),
                 unrepeated=() if repeated else (finding, again),
                 unjudged=of_a_lost_case(task.case, failure_of_death(second)),
             )
@@ -254,17 +254,11 @@ class Pool:
     def _proved_apart(self, task: Task) -> CaseResult:
         """What a case shows whose worker died of a correction: each of its proofs may cost a worker."""
         result = self._run_one(msgspec.structs.replace(task, known=()))
-        findings = tuple(self._proved(task, item, result.findings) for item in result.findings)
-        return msgspec.structs.replace(result, findings=findings)
+        return msgspec.structs.replace(result, findings=self._proved(task, result.findings))
 
-    def _proved(self, task: Task, finding: Finding, stock: Sequence[Finding] = ()) -> Finding:
-        """A finding in the state that the known bugs give it, tried with the corrections of what it resembles.
-
-        :param stock: all that the case shows, if that is more.
-        """
-        finding = classified(finding, task.known)
-        if finding.known or finding.information:
-            return finding
+    def _proved(self, task: Task, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """All that a case shows, as the known bugs have it: each is tried with the corrections of what it resembles."""
+        stock = [classified(item, task.known) for item in findings]
 
         def again(corrections: tuple[str, ...]) -> Sequence[Finding]:
             words = (*task.corrections, *corrections)
@@ -274,7 +268,8 @@ class Pool:
             assert isinstance(answer, CaseResult)
             return answer.findings
 
-        return Prover(task.known, {}, again, stock or (finding,)).resembling(finding)
+        prover = Prover(task.known, {}, again, stock)
+        return tuple(prover.resembling(item) if counts(item) else item for item in stock)
 
     def capture(self, task: CaptureTask) -> Captured:
         """Have a worker capture a user's file."""

@@ -1,5 +1,6 @@
 """The benchmark of rediscovery: courses made by hand, campaigns without workers, an engine without Vela."""
 
+import dataclasses
 import itertools
 
 import msgspec
@@ -239,6 +240,14 @@ def test_a_course_that_has_had_its_time_is_only_told(tmp_path, engine):
     engine.clear()
     assert courses(["vela"], [7], 2.0, *words) == [found]
     assert engine == []
+
+
+def test_courses_hand_on_how_many_workers_there_are(tmp_path, monkeypatch):
+    made = []
+    idle = dataclasses.replace(CONTESTANTS["campaign"], go_on=lambda asked: made.append(asked.jobs))
+    monkeypatch.setitem(CONTESTANTS, "campaign", idle)
+    courses(["campaign"], [3], 2.0, ("TOSA-1.0+INT",), tmp_path, (), lambda line: None, 2)
+    assert made == [2]
 
 
 def test_those_that_know_nothing_of_the_corpus_are_the_default():

@@ -1,7 +1,7 @@
 """Shares found after so much time, time to half, and who found what: as text and as JSON.
 
-Marks are those that a user thinks in, minutes on two cores; a course runs on one, so that a mark is reached after twice
-as much processor time. A share of a mark that a course did not come to is left out.
+Marks are those that a user thinks in, minutes on two cores: a course comes to one after twice as much processor time,
+however many workers it has. A share of a mark that a course did not come to is left out.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The case runs again with the correction and nothing else. The finding must be gone, and nothing may have come that was
 not there before and is not known by a condition; other findings may stay or go, but not a wrong value of the same pass
 where the finding is of the program's structure: then evidence went, and not the bug. Where a failure had ended the case
-early, what comes behind it is not held against the correction.
+early, what comes behind it is not held against the correction; nor is what Vela makes of the corrected program, since
+its commands are held against that very program.
 
 First the corrections of entries that the finding resembles are tried, one by one; then, for a finding that is not
 Vela's, all whose code the case came to at once, and if they take it away, a smallest part that does, beginning
@@ -177,6 +178,8 @@ class Prover:
         if loosely:
             return True
         ended = [_reached(item) for item in self.stock if item.oracle == CRASH]
+        if finding.pass_name != "Vela":
+            left = [item for item in left if item.pass_name != "Vela"]
         if not ended:
             return all(item.known or key_of(item) in before for item in left)
         # what comes behind a failure could not show before; but a failure that nobody knows, and that comes no later,

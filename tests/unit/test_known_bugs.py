@@ -135,6 +135,15 @@ def test_a_finding_that_stays_or_a_new_one_is_no_proof(left):
     assert not made.resembling(ONE).known
 
 
+def test_what_vela_makes_of_the_corrected_program_says_nothing_of_a_correction_of_the_passes():
+    made, _ = prover({("fix",): [finding()]})
+    assert made.resembling(ONE).known
+    vela = finding(BUCKET.replace("RESCALE", "CONV2D"))
+    workaround = KnownBug(entry="hers", bucket=vela.bucket, corrections=("fix",))
+    made, _ = prover({("fix",): [finding()]}, bugs=(workaround,), stock=(vela,))
+    assert not made.resembling(vela).known  # one of her bugs in the place of another
+
+
 def test_a_known_bug_in_the_same_bucket_may_stay():
     """Two bugs in one output: the correction takes away the one, and the other's condition explains what is left."""
     made, _ = prover({("fix",): [msgspec.structs.replace(ONE, state="known", entry="other"), TWO]})

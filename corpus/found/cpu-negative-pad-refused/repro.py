@@ -1,0 +1,94 @@
+"""On the CPU, a pad with a negative width is refused when the program runs
+
+Needs executorch 1.5.1, torch 2.13.0+cpu, torchao 0.18.0, ethos-u-vela 5.1.0, tosa-tools 2026.5.0.
+Exit status 1: the bug shows; 0: it does not.
+"""
+
+import sys
+import traceback
+import zlib
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config
+from executorch.backends.arm.tosa import TosaSpecification
+from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+import executorch.kernels.quantized  # registers kernels
+from executorch.runtime import Runtime
+from torch import nn
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+
+class Float_n1(nn.Module):
+    def forward(self, a0):
+        return F.pad(a0, (-1, 1), value=0.0)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer('c0', torch.tensor([1], dtype=torch.int32).reshape((1,)))
+        self.n1 = Float_n1()
+
+    def forward(self, x0):
+        n0 = x0 - self.c0
+        n1 = self.n1(n0)
+        return n1
+
+
+def draw(name, index, seed=0):
+    """The random generator of one sample of one input."""
+    return np.random.default_rng([seed, zlib.crc32(name.encode()), index])
+
+
+CALIBRATION = [(torch.from_numpy(draw('x0', i).uniform(0.0, 1.0, (1, 1)).astype(np.float32)),) for i in range(1)]
+INPUTS = [
+    CALIBRATION[0],
+    (torch.tensor([0.3756486], dtype=torch.float32).reshape((1, 1)),),
+    (torch.tensor([-3.8219151], dtype=torch.float32).reshape((1, 1)),),
+]
+
+
+def main():
+    model = Model().eval()
+    compile_spec = TosaCompileSpec(TosaSpecification.create_from_string("TOSA-1.0+INT"))
+    partitioner = TOSAPartitioner(compile_spec)
+    quantizer = TOSAQuantizer(compile_spec)
+    quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True))
+    quantizer.set_module_name("n1", None)  # stays float
+    graph = torch.export.export(model, CALIBRATION[0]).module(check_guards=False)
+    prepared = prepare_pt2e(graph, quantizer)
+    for sample in CALIBRATION:
+        prepared(*sample)
+    quantized = convert_pt2e(prepared)
+    exported = torch.export.export(quantized, CALIBRATION[0])
+    edge = to_edge_transform_and_lower(
+        exported,
+        partitioner=[partitioner],
+        compile_config=EdgeCompileConfig(_check_ir_validity=False),
+    )
+    program = Runtime.get().load_program(bytes(edge.to_executorch().buffer))
+    method = program.load_method("forward")
+    for inputs in INPUTS:
+        print("running", [tuple(tensor.shape) for tensor in inputs], flush=True)
+        method.execute(inputs)
+
+
+if __name__ == "__main__":
+    print("expected: the program runs on ExecuTorch's runtime", flush=True)
+    try:
+        main()
+    except Exception as error:
+        while error.__cause__ is not None:  # passes and fx wrap what was raised
+            error = error.__cause__
+        traceback.print_exception(error, chain=False, limit=-6)
+        print(f"actual:   {type(error).__name__}: {error}")
+        if type(error).__name__ == 'RuntimeError' and 'failed' in " ".join(str(error).split()):
+            print("The bug shows.")
+            sys.exit(1)
+        print("Another error than the one of this report.")
+        sys.exit(2)
+    print("The bug does not show.")

@@ -1,0 +1,44 @@
+"""``unread-constants-stay-outside``: a constant that nothing in the delegate reads is no output of it."""
+
+from __future__ import annotations
+
+from harness.corrections.correction import Change, Correction, Edit
+
+_END = '                        del node.meta["delegation_tag"]\n                        break\n'
+
+CORRECTION = Correction(
+    name="unread-constants-stay-outside",
+    entries=("constant-leaves-u55-delegate", "int64-constant-leaves-delegate"),
+    cause=(
+        "The partitioner takes what makes a constant (full, arange) into a partition though nothing there reads it. "
+        "The constant is an output of the delegate then: in int32 where the program has int64, and on Ethos-U55 it "
+        "makes Vela refuse operators beside it."
+    ),
+    change="What is made of constants alone leaves a partition in which nothing reads it.",
+    changes=(
+        Change(
+            "executorch.backends.arm.tosa.partitioner",
+            "TOSAPartitioner._detag_boundary_nodes",
+            {"1.5.1": "e5488f12d73a"},
+            (
+                Edit(
+                    _END,
+                    _END + "        # A constant that nothing in the partition reads would only be an output of it.\n"
+                    "        made_of_constants: set[torch.fx.Node] = set()\n"
+                    "        for node in module.graph.nodes:\n"
+                    "            if is_partitioned(node, tag) and made_of_constants.issuperset(\n"
+                    "                node.all_input_nodes\n"
+                    "            ):\n"
+                    "                made_of_constants.add(node)\n"
+                    "        for node in reversed(module.graph.nodes):\n"
+                    "            if node in made_of_constants and not any(\n"
+                    "                is_partitioned(user, tag) for user in node.users\n"
+                    "            ):\n"
+                    '                reporter.report_reject(node, "Nothing in the partition reads this constant.")\n'
+                    '                del node.meta["delegation_tag"]\n',
+                ),
+            ),
+        ),
+    ),
+    patterns=(("select_scatter",), ("conv2d", "select_scatter"), ("ones_like|zeros_like|full_like",)),
+)

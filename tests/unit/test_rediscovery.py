@@ -10,6 +10,7 @@ from harness.campaign.campaign import STORED
 from harness.campaign.run_folder import read_run
 from harness.case.errors import BadInput
 from harness.case.interrupts import Interrupted
+from harness.case.place import Place, PlacedOperator
 from harness.cli.benchmark.rediscovery import contestants as rediscovery
 from harness.cli.benchmark.rediscovery.contestants import (
     CONTESTANTS,
@@ -27,7 +28,9 @@ from harness.cli.benchmark.rediscovery.course import Course, Step, answer_key, s
 from harness.cli.benchmark.rediscovery.figures import as_json, lines
 from harness.cli.benchmark.rediscovery.running import FOLDER, contestants_named, courses, root_causes
 from harness.tosa.engine import BLOCK, Result
+from harness.triage.conditions import Condition
 from harness.triage.corpus import corpus_folders, entries
+from harness.triage.known import KnownBug
 from tests.stand_in import InProcess
 from tests.unit.reporting_runs import finding
 
@@ -135,6 +138,21 @@ def test_a_campaign_goes_on_to_its_budget_and_is_the_same_in_pieces(tmp_path):
     assert all(number < STORED for number, _ in whole), "there is no database"
     with pytest.raises(BadInput, match="course of other packages, targets or options"):
         campaign.go_on(asked(tmp_path / "pieces", 99, targets=("TOSA-1.0+FP",)))
+
+
+def test_what_a_course_saw_before_there_was_an_entry_counts_as_seen_then(tmp_path):
+    place = Place(graph="aten", operators=(PlacedOperator(op="pad", facts={}),), here=(0,))
+    seen = finding(place=place)
+
+    class Seeing(Timed):
+        def run_one(self, task):
+            return msgspec.structs.replace(super().run_one(task), findings=(seen,))
+
+    Campaign(workers=Seeing).go_on(asked(tmp_path, 1))
+    assert [step.entries for step in campaign_steps(tmp_path)] == [()]
+    entry = KnownBug(entry="cpu-pad", bucket=seen.bucket, conditions=(Condition(path=("pad",), graph="aten"),))
+    assert [step.entries for step in campaign_steps(tmp_path, [entry])] == [("cpu-pad",)]
+    assert CONTESTANTS["campaign"].course(3, tmp_path, [entry]).first == {"cpu-pad": 1.0}
 
 
 def test_a_campaign_has_as_many_workers_as_jobs(tmp_path):

@@ -35,6 +35,7 @@ from harness.tosa.program import Program
 from harness.tosa.versions import tally_of
 from harness.triage.corpus import Entry, bugs_of
 from harness.triage.findings import Finding
+from harness.triage.known import KnownBug, classified
 from harness.workers.pool import CaseRunner, Pool
 from harness.workers.protocol import CaseResult
 
@@ -72,7 +73,7 @@ class Contestant:
     :param what: what it does, in a few words.
     :param packages: those whose bugs it can see.
     :param go_on: spends what is left of the budget.
-    :param steps: what it has done so far.
+    :param steps: what it has done so far, held against known bugs.
     :param cold: it knows nothing of the corpus.
     """
 
@@ -80,12 +81,12 @@ class Contestant:
     what: str
     packages: tuple[str, ...]
     go_on: Callable[[Asked], None]
-    steps: Callable[[Path], tuple[Step, ...]]
+    steps: Callable[[Path, Sequence[KnownBug]], tuple[Step, ...]]
     cold: bool = True
 
-    def course(self, seed: int, folder: Path) -> Course:
+    def course(self, seed: int, folder: Path, bugs: Sequence[KnownBug]) -> Course:
         """The course that lies in a folder; an empty one if none does."""
-        return Course(self.name, seed, self.steps(folder))
+        return Course(self.name, seed, self.steps(folder, bugs))
 
 
 def all_motifs(corpus: Sequence[Entry]) -> tuple[Motif, ...]:
@@ -133,7 +134,7 @@ class Campaign:
             steer=self.steer,
             sources=self.sources,
         )
-        spent = [step.processor for step in campaign_steps(asked.folder, options)] if resume else []
+        spent = [step.processor for step in campaign_steps(asked.folder, options=options)] if resume else []
 
         def report(_: object, result: CaseResult) -> None:
             spent.append(_own(result))
@@ -160,9 +161,11 @@ def until(source: Source, over: Callable[[], bool]) -> Source:
     return lambda pool: itertools.takewhile(lambda _: not over(), source(pool))
 
 
-def campaign_steps(folder: Path, options: Options | None = None) -> tuple[Step, ...]:
+def campaign_steps(folder: Path, bugs: Sequence[KnownBug] = (), options: Options | None = None) -> tuple[Step, ...]:
     """The cases of a campaign's folder, in order.
 
+    :param bugs: what findings are held against: conditions are looked at again, so that a bug that got its entry
+        after it was seen counts as seen then. Corrections are not tried again.
     :param options: what the course is asked to be.
     :raises BadInput: the folder's is another one, or of other packages.
     """
@@ -174,11 +177,12 @@ def campaign_steps(folder: Path, options: Options | None = None) -> tuple[Step, 
         raise BadInput(
             str(folder), "is a course of other packages, targets or options", "remove it, or give another --out"
         )
-    return tuple(_step(done) for done in found.done)
+    return tuple(_step(done, bugs) for done in found.done)
 
 
-def _step(done: Done) -> Step:
-    return step_of(done.result.findings, _own(done.result), 1)
+def _step(done: Done, bugs: Sequence[KnownBug]) -> Step:
+    findings = [finding if finding.known else classified(finding, bugs) for finding in done.result.findings]
+    return step_of(findings, _own(done.result), 1)
 
 
 def _own(result: CaseResult) -> float:
@@ -295,8 +299,11 @@ class _EngineClock:
         self._ended = children_seconds()
 
 
-def engine_steps(folder: Path) -> tuple[Step, ...]:
-    """The blocks that an engine's folder holds, in order; a line that a kill cut off is dropped."""
+def engine_steps(folder: Path, bugs: Sequence[KnownBug] = ()) -> tuple[Step, ...]:
+    """The blocks that an engine's folder holds, in order; a line that a kill cut off is dropped.
+
+    They keep no findings, and so what they were held against when they ran, whatever is known now.
+    """
     file = folder / STEPS
     if not file.exists():
         return ()

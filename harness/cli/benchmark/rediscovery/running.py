@@ -11,7 +11,7 @@ from harness.cli.benchmark.rediscovery.contestants import CONTESTANTS, Asked
 from harness.cli.benchmark.rediscovery.course import Course
 from harness.corrections import chosen
 from harness.reports.upstream.causes import cause_of, causes
-from harness.triage.corpus import Entry
+from harness.triage.corpus import Entry, bugs_of
 from harness.triage.program_entries import program_entries
 
 FOLDER = "rediscover"
@@ -44,15 +44,15 @@ def courses(
 
     :param jobs: workers of a campaign.
     """
-    found = []
+    found, bugs = [], bugs_of(corpus)
     for seed in seeds:
         for name in names:
             place = folder / FOLDER / f"{name}-{seed}"
             told = _Progress(f"{name}, seed {seed}", seconds, say)
             asked = Asked(seed, seconds, targets, place, corpus, told, jobs)
-            if CONTESTANTS[name].course(seed, place).processor < seconds:
+            if CONTESTANTS[name].course(seed, place, bugs).processor < seconds:
                 CONTESTANTS[name].go_on(asked)
-            found.append(CONTESTANTS[name].course(seed, place))
+            found.append(CONTESTANTS[name].course(seed, place, bugs))
     return found
 
 

@@ -181,8 +181,7 @@ def campaign_steps(folder: Path, bugs: Sequence[KnownBug] = (), options: Options
 
 
 def _step(done: Done, bugs: Sequence[KnownBug]) -> Step:
-    findings = [finding if finding.known else classified(finding, bugs) for finding in done.result.findings]
-    return step_of(findings, _own(done.result), 1)
+    return step_of((classified(finding, bugs) for finding in done.result.findings), _own(done.result), 1)
 
 
 def _own(result: CaseResult) -> float:

@@ -184,7 +184,8 @@ def _lowered(delegate: CalledDelegate, block: TosaBlock) -> Iterator[Mismatch]:
     if len(delegate.call.values) != len(record.inputs) + len(record.results):
         return
     if len(block.outputs) != len(record.results):
-        yield _count(delegate, "output", "the program takes", len(record.results), "its TOSA graph has", block.outputs)
+        text = f"the program takes {counted_as(len(record.results), 'output')}, its TOSA graph has"
+        yield _count(delegate, "output", text, len(record.results), block.outputs, "lower", None)
     else:
         tensors = [block.tensors[name] for name in block.outputs]
         packs = record.backend == VELA_BACKEND
@@ -256,9 +257,8 @@ def _compiled(delegate: CalledDelegate, block: TosaBlock | None, payload: VelaPa
         if block is not None:
             wanted = block.inputs if side == "input" else block.outputs
             if len(table) != len(wanted):
-                count = _count(
-                    delegate, side, "its payload has", len(table), "the TOSA graph that Vela compiled", wanted
-                )
+                text = f"its payload has {counted_as(len(table), side)}, the TOSA graph that Vela compiled"
+                count = _count(delegate, side, text, len(table), wanted, "vela", "Vela")
                 node = call_made(_lost(wanted, table, block), delegate.record)
                 yield replace(count, place=tosa_place(block, wanted, {}), node=node)
             else:
@@ -274,8 +274,8 @@ def _converted(delegate: CalledDelegate, block: TosaBlock, payload: VgfPayload) 
     """The TOSA graph against the resources of its VGF payload."""
     for side, table, wanted in (("input", payload.inputs, block.inputs), ("output", payload.outputs, block.outputs)):
         if len(table) != len(wanted):
-            count = _count(delegate, side, "its payload has", len(table), "the TOSA graph that was converted", wanted)
-            yield replace(count, stage="vgf", pass_name=RUNTIMES[VGF])
+            text = f"its payload has {counted_as(len(table), side)}, the TOSA graph that was converted"
+            yield _count(delegate, side, text, len(table), wanted, "vgf", RUNTIMES[VGF])
             continue
         pairs = zip([block.tensors[name] for name in wanted], table, strict=True)
         seen = [tosa_against_vgf(tensor, resource, side) for tensor, resource in pairs]
@@ -363,14 +363,17 @@ def _at(names: Sequence[str], index: int) -> str:
     return names[index] if index < len(names) else "unnamed"
 
 
-def _count(delegate: CalledDelegate, side: str, who: str, count: int, whom: str, names: Sequence[str]) -> Mismatch:
+def _count(
+    delegate: CalledDelegate, side: str, text: str, seen: int, names: Sequence[str], stage: str, pass_name: str | None
+) -> Mismatch:
+    """:param text: who has how many, and who has those that `names` are the names of."""
     return Mismatch(
         "buffers",
         f"{side} count",
-        f"{delegate.named}: {who} {counted_as(count, side)}, {whom} {len(names)} ({', '.join(names[:8])})",
-        stage="vela" if "payload" in who else "lower",
-        pass_name="Vela" if "payload" in who else None,
-        measured={"seen": count, "expected": len(names)},
+        f"{delegate.named}: {text} {len(names)} ({', '.join(names[:8])})",
+        stage=stage,
+        pass_name=pass_name,
+        measured={"seen": seen, "expected": len(names)},
     )
 
 

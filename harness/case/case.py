@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 SCHEMA = 1
-DTYPES = ("float32", "float16", "int8", "int16", "int32", "int64", "bool")
+DTYPES = ("float32", "float16", "int8", "uint8", "int16", "int32", "int64", "bool")
 
 Attributes = dict[str, Any]
 

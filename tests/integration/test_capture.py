@@ -116,6 +116,20 @@ def test_float16_is_captured_and_its_arithmetic_unjudged(tmp_path):
     assert envelope.unjudged == ("aten.linear in float16",)
 
 
+def test_the_bytes_of_an_image_are_captured_and_judged(tmp_path):
+    model = Module(lambda image: (image.permute(0, 3, 1, 2).float() / 255, image + 100, image.amax(1).to(torch.int64)))
+    calibration = [(torch.randint(0, 256, (1, 4, 4, 3), dtype=torch.uint8),) for _ in range(2)]
+    case, tensors = captured(tmp_path, model, calibration)
+    assert [item.dtype for item in case.graph.inputs] == ["uint8"]
+    assert_same(case, tensors, model, calibration)
+    graph = torch.export.export(model, calibration[0]).module(check_guards=False)
+    judged = envelopes(graph, tuple(calibration_samples(case, tensors)[0]), "rounding")
+    assert [item.unjudged for item in judged] == [()] * 3
+    wrapped = judged[1]
+    np.testing.assert_array_equal(wrapped.low, (calibration[0][0] + 100).numpy())
+    np.testing.assert_array_equal(wrapped.low, wrapped.high)
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [

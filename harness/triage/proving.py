@@ -108,7 +108,7 @@ class Prover:
 
     def unlike_any(self, finding: Finding) -> Finding:
         """The finding as known, if any correction takes it away."""
-        everything = tuple(filter(self.reaches, self.applicable))
+        everything = tuple(filter(self.reaches, (*self._beside(finding), *self.applicable)))
         if finding.pass_name == "Vela" or not everything:
             return finding
         for names in dict.fromkeys(names for _, names, _ in self.remembered.found.values()):
@@ -134,6 +134,12 @@ class Prover:
         there = {bug.entry for bug in self.bugs if bug.resembles(finding)}
         return tuple(name for name, entries in self.applicable.items() if there & {*entries})
 
+    def _beside(self, finding: Finding) -> Names:
+        """Corrections without a certificate that lie beside entries: only what resembles such an entry is tried."""
+        alike = (bug for bug in self.bugs if bug.resembles(finding))
+        certified = {*self.applicable, *corrections()}
+        return tuple(dict.fromkeys(name for bug in alike for name in bug.corrections if name not in certified))
+
     def _likely(self, finding: Finding, names: Names) -> Names:
         """Of these, the corrections of entries whose bug shows to the same oracle after the same pass."""
         wanted = finding.oracle, pass_of(finding.bucket)
@@ -142,7 +148,7 @@ class Prover:
             for bug in self.bugs
             if wanted[1] and wanted in {(oracle_of(bucket), pass_of(bucket)) for bucket in (bug.bucket, *bug.also)}
         }
-        return tuple(name for name in names if there & {*self.applicable[name]})
+        return tuple(name for name in names if there & {*self.applicable.get(name, ())})
 
     def _needed(self, finding: Finding, names: Names, with_: Names, *, loosely: bool, tried: bool = True) -> Names:
         """A smallest part of these corrections that takes the finding away together with those that apply anyway.
@@ -162,10 +168,10 @@ class Prover:
 
     def _entry(self, correction: str, finding: Finding) -> str:
         """The entry of a correction that a finding is most like: of its oracle, if there is one."""
-        entries = self.applicable[correction]
-        bugs = [bug for bug in self.bugs if bug.entry in entries]
+        entries = self.applicable.get(correction, ())
+        bugs = [bug for bug in self.bugs if bug.entry in entries or correction in bug.corrections]
         alike = [bug for bug in bugs if oracle_of(bug.bucket) == finding.oracle]
-        return next((bug.entry for bug in [*alike, *bugs]), entries[0])
+        return next((bug.entry for bug in [*alike, *bugs]), *entries[:1])
 
     def _takes_away(self, finding: Finding, names: tuple[str, ...], loosely: bool = False) -> bool:
         """:param loosely: never mind what else the corrections bring."""

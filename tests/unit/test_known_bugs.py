@@ -290,6 +290,18 @@ def test_a_correction_whose_code_the_case_comes_to_once_it_is_corrected_is_tried
     assert asked == [("fix",), ("fix", "late")]
 
 
+@pytest.mark.parametrize(("corrections", "known"), [(("mine.py",), True), ((), False)])
+def test_a_correction_beside_an_entry_that_it_resembles_is_tried_with_others(corrections, known):
+    """What lies beside other entries is not tried: it has no certificate."""
+    bug = msgspec.structs.replace(BUG, corrections=corrections)
+    other = msgspec.structs.replace(BUG, entry="other", bucket=C, corrections=("other.py",))
+    runs = {("mine.py",): [THREE], ("a", "mine.py"): [], ("a",): [ONE]}
+    made, _ = prover(runs, bugs=(bug, other), applicable={"a": ("behind",)}, stock=(ONE,))
+    found = made.unlike_any(ONE)
+    assert found.known is known
+    assert not known or (found.entry, found.proof) == ("mine", "correction mine.py and a together take it away")
+
+
 @pytest.mark.parametrize(("left", "known"), [((), True), ((ONE,), False)])
 def test_a_correction_that_takes_evidence_and_leaves_the_wrong_value_proves_nothing(left, known):
     scale = finding(A.replace("numeric/outside-rounding", "qparams/scale-differs"), "qparams")

@@ -195,7 +195,9 @@ class Prover:
 
     def _values_stay(self, finding: Finding, left: Set[Key]) -> bool:
         """Does a wrong value of the same pass stay? Then evidence went, such as a RESCALE's place, and not the bug."""
-        return not oracle_named(finding.oracle).values and any(
+        if oracle_named(finding.oracle).values or finding.pass_name is None:
+            return False
+        return any(
             oracle_named(item.oracle).values and item.pass_name == finding.pass_name and key_of(item) in left
             for item in self.stock
             if counts(item)

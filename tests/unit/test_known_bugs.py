@@ -310,6 +310,14 @@ def test_a_correction_that_takes_evidence_and_leaves_the_wrong_value_proves_noth
     assert made.unlike_any(scale).known is known
 
 
+def test_what_no_pass_is_blamed_for_is_proved_though_a_wrong_value_stays():
+    """A module that was changed in place, and a loss that another bug is to blame for."""
+    changed = finding("v1/model-unchanged/parameters-changed-in-place/prepare/-/tosa-int/", "model-unchanged")
+    loss = finding("v1/quality/loss-beyond-quantization/convert/-/tosa-int/", "quality")
+    made, _ = prover({("fix",): [loss]}, applicable={"fix": ("mine",)}, stock=(changed, loss))
+    assert made.unlike_any(changed).known
+
+
 def test_vela_s_findings_are_not_tried_with_corrections_of_passes():
     made, asked = prover({}, applicable={"fix": ("mine",)}, stock=(finding(),))
     assert not made.unlike_any(finding()).known

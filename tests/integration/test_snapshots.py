@@ -181,6 +181,32 @@ def test_the_places_of_an_unfold_are_those_of_its_windows(observed, off):
     assert judged.verdict == ("right", "unmatched")[off]
 
 
+@pytest.mark.parametrize("off", [0, 1])
+def test_what_a_convolution_convolves_may_be_a_constant(observed, off):
+    """A cumsum becomes a convolution, and that of ones_like is not folded."""
+    case = Case(
+        graph=Graph(
+            inputs=(Input(name="x", shape=(1, 1)),),
+            nodes=(
+                node("n0", "ones_like", "x"),
+                node("n1", "min", "n0", dim=0, keepdim=False),
+                node("n2", "cumsum", "n1.0", dim=0),
+            ),
+            outputs=("n2",),
+        ),
+        calibration={"x": uniform()},
+        target="ethos-u55-128",
+    )
+    [delegate] = observed(case).lowering.delegates
+    analysis = analyse(delegate)
+    [convolution] = [item for item in analysis.block.operators if item.op == "DEPTHWISE_CONV2D"]
+    tensor = analysis.block.tensors[convolution.inputs[0]]
+    other = replace(tensor, data=bytes([tensor.data[0] ^ off, *tensor.data[1:]]))
+    block = replace(analysis.block, tensors={**analysis.block.tensors, tensor.name: other})
+    [judged] = [item for item in judged_constants(replace(analysis, block=block)) if item.tensor == tensor.name]
+    assert judged.verdict == ("right", "wrong")[off]
+
+
 def test_equal_codes_of_two_domains_may_be_one_constant(observed):
     """-1 and 0 are both code -128 in their domains, and FuseEqualPlaceholdersPass merges them."""
     case = Case(

@@ -86,7 +86,7 @@ def judged_constants(analysis: Analysis) -> Iterator[JudgedConstant]:
 def _judged(
     analysis: Analysis, tensor: TosaTensor, operator: TosaOperator, position: int, values: Mapping[str, Folded]
 ) -> Iterator[JudgedConstant]:
-    if operator.op in CONVOLUTIONS:
+    if operator.op in CONVOLUTIONS and position > 0:  # what it convolves may be a constant, too
         origin = analysis.origins.of[operator.index]
         start = analysis.trace.start.nodes[origin] if origin is not None else None
         if start is None:

@@ -90,6 +90,22 @@ def test_a_rescale_writes_with_the_sign_that_was_decided():
         assert [problem.kind for problem in wrong.problems] == ["signedness differs"]
 
 
+@pytest.mark.parametrize(
+    ("zero_in", "zero_out", "halves", "kinds"),
+    [
+        (-128, 0, 0, []),
+        (-128, 1, 0, ["zero point differs"]),
+        (-128, 0, 1, ["zero point differs"]),
+    ],
+)
+def test_a_rescale_that_only_makes_codes_unsigned_may_subtract_any_zero_point(zero_in, zero_out, halves, kinds):
+    """What stands for zero is 127 before, and 255 behind."""
+    operator, tensors = rescale("r", "x", 1 << 30, 30 + halves, zero_in=zero_in, zero_out=zero_out, OutputUnsigned=True)
+    walk = walked(block(["x"], ["r"], [operator], [value("x"), *tensors]), {"x": known(0.5, 127)})
+    assert [problem.kind for problem in walk.problems] == kinds
+    assert kinds or walk.meanings["r"].zero_point == 255
+
+
 def test_few_codes_of_an_unsigned_domain_are_unsigned():
     """The analysis may know that only 0 and 1 occur."""
     operator, tensors = rescale("r", "x", 1 << 30, 30, OutputUnsigned=True)

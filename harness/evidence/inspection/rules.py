@@ -31,7 +31,14 @@ def _rescale(walk: Walk, operator: TosaOperator) -> Meaning:
     multipliers, shifts, zero_points = (walk.constant(operator, position) for position in (1, 2, 4))
     if multipliers is None or shifts is None or zero_points is None:
         return Meaning()
-    walk.expect_zero_point(operator, 0, 3, "input")
+    ratio = multipliers.astype(np.float64) * np.exp2(-shifts.astype(np.float64))
+    unsigned = bool(operator.attributes.get("OutputUnsigned", False))
+    zero_point = as_unsigned(int(zero_points[0]), walk.block.tensors[operator.inputs[4]].dtype, unsigned)
+    renamed = _renamed_by(walk, operator, ratio, zero_point)
+    if renamed and operand.zero_point is not None:
+        zero_point = operand.zero_point + renamed
+    else:
+        walk.expect_zero_point(operator, 0, 3, "input")
     flagged = bool(operator.attributes.get("InputUnsigned", False))
     dtype = walk.block.tensors[operator.inputs[0]].dtype
     if operand.scale is not None and operand.zero_point is not None and flagged != operand.unsigned(dtype):
@@ -48,10 +55,7 @@ def _rescale(walk: Walk, operator: TosaOperator) -> Meaning:
             f"RESCALE {operator.outputs[0]} has rounding mode {operator.attributes.get('RoundingMode')}, "
             f"not {SINGLE_ROUND} (SINGLE_ROUND)",
         )
-    ratio = multipliers.astype(np.float64) * np.exp2(-shifts.astype(np.float64))
     dtype = walk.block.tensors[operator.outputs[0]].dtype
-    unsigned = bool(operator.attributes.get("OutputUnsigned", False))
-    zero_point = as_unsigned(int(zero_points[0]), walk.block.tensors[operator.inputs[4]].dtype, unsigned)
     low, high = type_range("uint8" if unsigned and dtype == "INT8" else dtype)
     low, high = _rescaled_range(operand, ratio, zero_point, low, high)
     if operand.scale is None or np.any(ratio == 0):
@@ -59,6 +63,19 @@ def _rescale(walk: Walk, operator: TosaOperator) -> Meaning:
     scale = np.asarray(operand.scale) / (ratio if ratio.size > 1 else ratio[0])
     error = float(np.max(0.5 / np.abs(multipliers.astype(np.float64))))
     return Meaning(scale, zero_point, low, high, operand.tolerance + error, unsigned)
+
+
+def _renamed_by(walk: Walk, operator: TosaOperator, ratio: Array, zero_point: int) -> int:
+    """By how much a RESCALE moves int8 codes that it only makes uint8 ones, or back; 0 if it does more.
+
+    It adds what it subtracts again, 128 off, so it may subtract another zero point than the operand's.
+    """
+    flags = [bool(operator.attributes.get(name, False)) for name in ("InputUnsigned", "OutputUnsigned")]
+    subtracted = walk.constant(operator, 3)
+    if flags[0] == flags[1] or subtracted is None or np.any(ratio != 1):
+        return 0
+    moved = zero_point - as_unsigned(int(subtracted[0]), walk.block.tensors[operator.inputs[3]].dtype, flags[0])
+    return moved if moved == (128 if flags[1] else -128) else 0
 
 
 def _rescaled_range(operand: Meaning, ratio: Array, zero_point: int, low: float, high: float) -> tuple[float, float]:

@@ -19,6 +19,7 @@ _SUBSTITUTIONS = (
     (re.compile(r"(?:/[\w.+-]+){2,}"), "PATH"),
     (re.compile(r"\b(?:getitem|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b"), "NAME"),
     (re.compile(r"\b[nxk]\d+\b"), "NAME"),
+    (re.compile(r"'\([A-Za-z]\w*, [A-Za-z]\w*\)'"), "'EDGE'"),  # as torchao prints one
     (re.compile(r"\bs\d+\b"), "N"),  # a size that torch.export took for a symbol
     (re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
     (re.compile(r"(?:N, )+N"), "N"),

@@ -293,6 +293,13 @@ def test_normalized_messages_do_not_depend_on_names_sizes_and_addresses():
     assert first == second == "shape [N] of NAME at H in PATH does not fit NAME"
 
 
+def test_normalized_messages_do_not_depend_on_the_edge_that_they_name():
+    message = "no observer inserted: '({})' not in"
+    names = ("x, le", "c0, gt", "squeeze_1, le", "n0, lt_2")
+    assert {normalized(message.format(each)) for each in names} == {"no observer inserted: 'EDGE' not in"}
+    assert normalized("of shape '(3, 4)'") != normalized("of shape '(a, b)'")
+
+
 def test_normalized_messages_do_not_depend_on_the_order_of_a_set():
     first = normalized("Supported dtypes are {torch.int8, torch.bool, torch.int16}")
     second = normalized("Supported dtypes are {torch.int16, torch.int8, torch.bool}")

@@ -161,7 +161,7 @@ class Entry(msgspec.Struct, frozen=True):
             reduced=self.reduced,
             conditions=status.conditions,
             fingerprints=status.fingerprints,
-            corrections=(*proving_corrections(self.name), *_beside(self.folder)),
+            corrections=(*proving_corrections(self.name), *beside_entry(self.folder)),
             bucket=expected.bucket,
             also=expected.also,
             message=expected.message,
@@ -246,7 +246,7 @@ def resembled_by(corpus: Sequence[Entry], finding: Finding) -> Entry | None:
     return known_by(corpus, finding) or next((entry for entry in corpus if entry.resembles(finding)), None)
 
 
-def _beside(folder: Path) -> tuple[str, ...]:
+def beside_entry(folder: Path) -> tuple[str, ...]:
     """The correction that lies beside an entry, if there is one: not certified yet, but it takes its bug away."""
     file = folder / "correction.py"
     return (str(file),) if file.exists() else ()

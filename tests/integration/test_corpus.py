@@ -27,7 +27,7 @@ from harness.corrections.applying import applied
 from harness.reports.bugs.smallest import TOSA
 from harness.tosa.engine import Plan, run
 from harness.tosa.translating import from_flatbuffer
-from harness.triage.corpus import default_corpus, entries, with_corrections
+from harness.triage.corpus import beside_entry, default_corpus, entries, with_corrections
 from harness.triage.known import shown_kind
 from harness.workers.case_run import run_task
 from harness.workers.protocol import CaseResult, Task
@@ -109,7 +109,8 @@ def corrected(entry):
     """How an entry runs besides stock."""
     mended = [name for name in NEEDED if entry.name in corrections()[name].entries]
     first = [ALL] if entry.name in firsts() else []
-    return [*first, *((name,) for name in mended if name not in CERTIFIED)]
+    beside = [names] if (names := beside_entry(entry.folder)) else []
+    return [*first, *((name,) for name in mended if name not in CERTIFIED), *beside]
 
 
 def firsts():
@@ -158,6 +159,16 @@ def test_a_correction_by_itself_removes_its_bug(name, replayed):
             if not item.information and item.bucket not in entry.status.lines["default"].other
         ]
         assert [item.message for item in found if not any(other.knows(item) for other in known)] == []
+
+
+@pytest.mark.skipif(RELEASE != "1.5.1", reason="they are of executorch 1.5.1")
+@pytest.mark.parametrize("entry", [item for item in corpus() if beside_entry(item.folder)], ids=lambda item: item.name)
+def test_a_correction_beside_an_entry_ends_its_bug(entry, replayed):
+    own = {entry.expected.bucket, *entry.expected.also}
+    for names, shows in ((STOCK, True), (beside_entry(entry.folder), False)):
+        result = replayed[entry.name, names]
+        assert (result.problem, result.invalid) == (None, None)
+        assert bool(own & {item.bucket for item in result.findings}) is shows
 
 
 @pytest.mark.skipif(release_line() != "default", reason="the bug is of the default release line")

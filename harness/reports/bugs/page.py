@@ -13,6 +13,7 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from harness.campaign.certify.evidence import Certificate
@@ -259,8 +260,6 @@ def _command(case: Case, verified: Verified) -> str:
 
 
 def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
-    certificate = facts.certificates.get(item.name)
-    command = f"`armdiff certify {item.name} --patch` writes it as a patch"
     workaround = item.works_around(facts.status.package)
     return {
         "workaround": workaround,
@@ -269,10 +268,22 @@ def _correction(item: Correction, facts: Facts) -> dict[str, Any]:
         "places": [
             f"{change.module}.{change.place}" for change in item.for_release(facts.releases.get("executorch", ""))
         ],
-        "evidence": f"{without_paths(in_brief(certificate))} {command}."
-        if certificate
-        else f"{command}, and checks that the bug is gone and that programs which were right are as they were.",
+        "evidence": _evidence(item, facts.certificates.get(item.name)),
     }
+
+
+def _evidence(item: Correction, certificate: Certificate | None) -> str:
+    """What is known of a correction besides that it ends the bug, or how to know."""
+    if item.origin:
+        file = Path(item.origin).name
+        return (
+            f"It lies beside the case, as `{file}`, and ends the bug there. It has no certificate: the file says what "
+            f"is known of it, and `armdiff certify {file}` measures what else it changes."
+        )
+    command = f"`armdiff certify {item.name} --patch` writes it as a patch"
+    if certificate:
+        return f"{without_paths(in_brief(certificate))} {command}."
+    return f"{command}, and checks that the bug is gone and that programs which were right are as they were."
 
 
 def versions(releases: Mapping[str, str]) -> str:

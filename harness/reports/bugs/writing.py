@@ -23,7 +23,7 @@ from harness.case.case import Case
 from harness.case.errors import BadInput, CannotRun
 from harness.case.reading import file_of, read_case
 from harness.compat.releases import installed, release_line
-from harness.corrections import corrections
+from harness.corrections import corrections, find_correction
 from harness.corrections.correction import Correction
 from harness.corrections.patch import diff_of
 from harness.reports.bugs.executing import executed
@@ -34,7 +34,7 @@ from harness.reports.bugs.verifying import IO_FILE, SCRIPT, TIME_LIMIT, Verified
 from harness.tosa.reducing import SECONDS
 from harness.tosa.smallest import of_vela, smallest_program
 from harness.triage.buckets import any_range
-from harness.triage.corpus import STATUS, Entry, Status, bugs_of, known_by, read_entry
+from harness.triage.corpus import STATUS, Entry, Status, beside_entry, bugs_of, known_by, read_entry
 from harness.triage.findings import Finding
 
 CASE, REPORT = "case.json", "REPORT.md"
@@ -172,7 +172,9 @@ def _corrections(entry: Entry | None, versions: Mapping[str, str]) -> list[Corre
     if entry is None:
         return []
     release = versions.get("executorch", "")
-    return [item for item in corrections().values() if entry.name in item.entries and item.for_release(release)]
+    certified = [item for item in corrections().values() if entry.name in item.entries]
+    beside = [find_correction(word) for word in beside_entry(entry.folder)]
+    return [item for item in (*certified, *beside) if item.for_release(release)]
 
 
 def _certificates(

@@ -86,10 +86,11 @@ def main():
         compile_config=EdgeCompileConfig(_check_ir_validity=False),
     )
     wrong = False
-    for call in edge.exported_program().graph.nodes:
+    final = edge.to_executorch().exported_program()
+    for call in final.graph.nodes:
         if call.op != "call_function" or "executorch_call_delegate" not in str(call.target):
             continue
-        delegate = getattr(edge.exported_program().graph_module, call.args[0].target)
+        delegate = getattr(final.graph_module, call.args[0].target)
         for side, program, tosa in zip(("in", "out"), program_border(call), tosa_border(delegate.processed_bytes)):
             print(f"{call.args[0].target} {side}puts: the program has {program}")
             print(f"{call.args[0].target} {side}puts: the TOSA graph has {tosa}")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.artifacts.program import SCALARS, Call, Plan, decode_program
@@ -114,14 +115,19 @@ class _Run:
     def _delegate(self, call: Call, record: DelegateRecord) -> None:
         module = getattr(self.lowered.edge_program.graph_module, record.name)
         count = len(record.inputs)
-        tensors = [torch_tensor(self._read(index)) for index in call.values[:count]]
+        # Bytes are passed and copied: a delegate reads and writes in the order that its lowering decided, whatever the
+        # program says of the value.
+        tensors = [
+            torch_tensor(replace(value, order=type_.dim_order or value.order))
+            for value, type_ in zip(map(self._read, call.values[:count]), record.arguments, strict=True)
+        ]
         try:
             results = run_delegate(self.lowered, record.name, module, tensors)
         except Exception as error:  # noqa: BLE001 - whatever it is, the ``tosa-reference`` leg has told it
             raise NotRunnable(f"delegate {record.name} does not run on the TOSA reference model: {error}") from None
-        for index, result in zip(call.values[count:], results, strict=True):
-            tensor = tensor_of(self.plan, index)
-            self.memory.write(index, bytes_of(result, tensor.dim_order))
+        for index, result, type_ in zip(call.values[count:], results, record.results, strict=True):
+            order = type_.dim_order if type_ is not None else ()
+            self.memory.write(index, bytes_of(result, order or tensor_of(self.plan, index).dim_order))
 
     def _read(self, index: int) -> RuntimeTensor:
         tensor = tensor_of(self.plan, index)

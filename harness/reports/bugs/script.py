@@ -194,9 +194,9 @@ def signal_of(finding: Finding) -> int | None:
 
 
 def stable_part(finding: Finding) -> str:
-    """The longest piece of an error's first line that holds no names and no numbers."""
+    """The longest piece of an error's first line that holds no names and no numbers, one space between words."""
     _, _, said = finding.message.partition(_ENDS.format(stage=finding.stage))
-    pieces = [piece.strip(" .:;") for piece in _STABLE.split(said)]
+    pieces = [piece.strip(" .:;") for piece in _STABLE.split(" ".join(said.split()))]
     return max(pieces, key=len, default="")
 
 

@@ -171,7 +171,7 @@ class Prover:
         entries = self.applicable.get(correction, ())
         bugs = [bug for bug in self.bugs if bug.entry in entries or correction in bug.corrections]
         alike = [bug for bug in bugs if oracle_of(bug.bucket) == finding.oracle]
-        return next((bug.entry for bug in [*alike, *bugs]), *entries[:1])
+        return [*(bug.entry for bug in (*alike, *bugs)), *entries][0]
 
     def _takes_away(self, finding: Finding, names: tuple[str, ...], loosely: bool = False) -> bool:
         """:param loosely: never mind what else the corrections bring."""

@@ -22,6 +22,15 @@ def compiled(case, **words):
     return compile_program(quantize(case, StageClock()), StageClock(), **words)
 
 
+def judged_as_if(analysis, name, changed):
+    """What is said of a constant once its first byte is changed."""
+    tensor = analysis.block.tensors[name]
+    other = replace(tensor, data=bytes([changed(tensor.data[0]), *tensor.data[1:]]))
+    block = replace(analysis.block, tensors={**analysis.block.tensors, name: other})
+    [judged] = [item for item in judged_constants(replace(analysis, block=block)) if item.tensor == name]
+    return judged
+
+
 @contextlib.contextmanager
 def managers_lists():
     """The list of every manager that lowers a delegate, taken without armdiff's hook."""
@@ -131,10 +140,7 @@ def test_a_constant_that_is_expanded_is_expected_as_often(observed, off):
     [delegate] = observed(case).lowering.delegates
     analysis = analyse(delegate)
     [name] = [name for name, tensor in analysis.block.tensors.items() if tensor.data and tensor.shape == (4, 8)]
-    tensor = analysis.block.tensors[name]
-    other = replace(tensor, data=bytes([tensor.data[0] ^ off, *tensor.data[1:]]))
-    block = replace(analysis.block, tensors={**analysis.block.tensors, name: other})
-    [judged] = [item for item in judged_constants(replace(analysis, block=block)) if item.tensor == name]
+    judged = judged_as_if(analysis, name, lambda first: first ^ off)
     assert (judged.verdict, judged.origin) == (("right", "wrong")[off], "aten_expand_copy_default")
 
 
@@ -174,10 +180,7 @@ def test_the_places_of_an_unfold_are_those_of_its_windows(observed, off):
     analysis = analyse(delegate)
     places = [name for name, item in analysis.block.tensors.items() if item.data and "arange" in name]
     name = next(name for name in places if 2 in analysis.block.tensors[name].values())
-    tensor = analysis.block.tensors[name]
-    other = replace(tensor, data=bytes([tensor.data[0] + off, *tensor.data[1:]]))
-    block = replace(analysis.block, tensors={**analysis.block.tensors, name: other})
-    [judged] = [item for item in judged_constants(replace(analysis, block=block)) if item.tensor == name]
+    judged = judged_as_if(analysis, name, lambda first: first + off)
     assert judged.verdict == ("right", "unmatched")[off]
 
 
@@ -200,10 +203,7 @@ def test_what_a_convolution_convolves_may_be_a_constant(observed, off):
     [delegate] = observed(case).lowering.delegates
     analysis = analyse(delegate)
     [convolution] = [item for item in analysis.block.operators if item.op == "DEPTHWISE_CONV2D"]
-    tensor = analysis.block.tensors[convolution.inputs[0]]
-    other = replace(tensor, data=bytes([tensor.data[0] ^ off, *tensor.data[1:]]))
-    block = replace(analysis.block, tensors={**analysis.block.tensors, tensor.name: other})
-    [judged] = [item for item in judged_constants(replace(analysis, block=block)) if item.tensor == tensor.name]
+    judged = judged_as_if(analysis, convolution.inputs[0], lambda first: first ^ off)
     assert judged.verdict == ("right", "wrong")[off]
 
 

@@ -32,14 +32,13 @@ def _rescale(walk: Walk, operator: TosaOperator) -> Meaning:
     if multipliers is None or shifts is None or zero_points is None:
         return Meaning()
     ratio = multipliers.astype(np.float64) * np.exp2(-shifts.astype(np.float64))
-    unsigned = bool(operator.attributes.get("OutputUnsigned", False))
+    flagged, unsigned = (bool(operator.attributes.get(name, False)) for name in ("InputUnsigned", "OutputUnsigned"))
     zero_point = as_unsigned(int(zero_points[0]), walk.block.tensors[operator.inputs[4]].dtype, unsigned)
-    renamed = _renamed_by(walk, operator, ratio, zero_point)
+    renamed = 0 if flagged == unsigned else _renamed_by(walk, operator, ratio, zero_point, unsigned)
     if renamed and operand.zero_point is not None:
         zero_point = operand.zero_point + renamed
     else:
         walk.expect_zero_point(operator, 0, 3, "input")
-    flagged = bool(operator.attributes.get("InputUnsigned", False))
     dtype = walk.block.tensors[operator.inputs[0]].dtype
     if operand.scale is not None and operand.zero_point is not None and flagged != operand.unsigned(dtype):
         walk.report(
@@ -65,17 +64,16 @@ def _rescale(walk: Walk, operator: TosaOperator) -> Meaning:
     return Meaning(scale, zero_point, low, high, operand.tolerance + error, unsigned)
 
 
-def _renamed_by(walk: Walk, operator: TosaOperator, ratio: Array, zero_point: int) -> int:
-    """By how much a RESCALE moves int8 codes that it only makes uint8 ones, or back; 0 if it does more.
+def _renamed_by(walk: Walk, operator: TosaOperator, ratio: Array, zero_point: int, unsigned: bool) -> int:
+    """By how much a RESCALE to the other sign moves codes of int8 or uint8; 0 if it does more than rename them.
 
     It adds what it subtracts again, 128 off, so it may subtract another zero point than the operand's.
     """
-    flags = [bool(operator.attributes.get(name, False)) for name in ("InputUnsigned", "OutputUnsigned")]
     subtracted = walk.constant(operator, 3)
-    if flags[0] == flags[1] or subtracted is None or np.any(ratio != 1):
+    if subtracted is None or np.any(ratio != 1):
         return 0
-    moved = zero_point - as_unsigned(int(subtracted[0]), walk.block.tensors[operator.inputs[3]].dtype, flags[0])
-    return moved if moved == (128 if flags[1] else -128) else 0
+    moved = zero_point - as_unsigned(int(subtracted[0]), walk.block.tensors[operator.inputs[3]].dtype, not unsigned)
+    return moved if moved == (128 if unsigned else -128) else 0
 
 
 def _rescaled_range(operand: Meaning, ratio: Array, zero_point: int, low: float, high: float) -> tuple[float, float]:

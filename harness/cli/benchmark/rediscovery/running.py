@@ -50,9 +50,11 @@ def courses(
             place = folder / FOLDER / f"{name}-{seed}"
             told = _Progress(f"{name}, seed {seed}", seconds, say)
             asked = Asked(seed, seconds, targets, place, corpus, told, jobs)
-            if CONTESTANTS[name].course(seed, place, bugs).processor < seconds:
+            course = CONTESTANTS[name].course(seed, place, bugs)
+            if course.processor < seconds:
                 CONTESTANTS[name].go_on(asked)
-            found.append(CONTESTANTS[name].course(seed, place, bugs))
+                course = CONTESTANTS[name].course(seed, place, bugs)
+            found.append(course)
     return found
 
 
